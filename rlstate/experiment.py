@@ -1,0 +1,212 @@
+"""One fleet from a configuration to its results: plan → train → evaluate → probe → verdict. `run(config)` is all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits
+from tqdm.auto import tqdm
+
+from rlstate.automata import load as load_automaton
+from rlstate.control import EmissionChannel
+from rlstate.control.task import Task
+from rlstate.fleet import Job, run_jobs
+from rlstate.learning.objectives import Auxiliary
+from rlstate.learning.policy import Policy
+from rlstate.learning.trainer import Diverged, new_policy
+from rlstate.plan import ConfigurationError, describe, plan, resolve_device
+from rlstate.runlog import RunFolder, log
+from rlstate.runner import CapacityCache, CapacityJob, Run, export_rollouts
+from rlstate.wandb_view import Logger, make_logger
+
+__all__ = ["ConfigurationError", "Loaded", "RunBusy", "RunsFailed", "estimate", "load", "plan", "run"]
+
+
+class RunsFailed(RuntimeError):
+    """Some runs of the fleet failed; the others finished. `failures` maps a run's folder to the reason."""
+
+    def __init__(self, failures: dict[str, str], results: list[dict[str, Any]]):
+        self.failures, self.results = failures, results
+        listed = "\n".join(f"  {folder}: {reason}" for folder, reason in failures.items())
+        super().__init__(f"{len(failures)} of {len(failures) + len(results)} runs failed:\n{listed}")
+
+
+def run(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Train and measure every run of a configuration; what is finished already is read and not done again.
+
+    The same configuration resumes where it was interrupted and ends with the same numbers. From a notebook:
+    `run(rlstate.train.compose(["+experiment=quickstart", "task=mod_5", "logger=files"]))`.
+
+    Returns:
+        A result for each run (what its `result.json` holds), in the order of tasks, then seeds.
+
+    Raises:
+        ConfigurationError: before anything is written.
+        RunsFailed: after every other run has finished.
+        RunBusy: another process is training one of these runs.
+        KeyboardInterrupt: after a checkpoint of every run has been written.
+    """
+    plans = plan(config)
+    capacity = CapacityCache(Path(plans[0].config["paths"]["runs"]) / "capacity")
+    runs = [Run(each, capacity) for each in plans]
+    for each in runs:
+        each.result = each.plan.folder.read_result()
+    pending = [each for each in runs if each.result is None]
+    if len(pending) < len(runs):
+        log.info("%d of %d runs are finished already", len(runs) - len(pending), len(runs))
+    if pending:
+        with contextlib.ExitStack() as stack:
+            for each in pending:
+                stack.enter_context(each.plan.folder.locked())
+                each.plan.folder.clear_failure()
+            logger = stack.enter_context(make_logger(plans[0].config["logger"]))
+            _train(pending, capacity, logger)
+    for each in runs:
+        if each.plan.config["export"] == "rollouts" and each.result is not None:
+            export_rollouts(load(each.plan.folder.path, each.plan.device).policy, each.plan)
+    failures = {str(each.plan.folder.path): each.failure for each in runs if each.failure is not None}
+    results = [each.result for each in runs if each.result is not None]
+    if failures:
+        raise RunsFailed(failures, results)
+    return results
+
+
+def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger) -> None:
+    config = runs[0].plan.config
+    jobs: list[Job] = []
+    if config["probe"]["capacity"]:
+        by_key = {each.plan.capacity_key(): each.plan for each in runs}
+        jobs += [CapacityJob(each, capacity) for each in by_key.values()]
+    jobs += runs
+    threads = config["threads"] or os.cpu_count() or 1
+    iterations = runs[0].plan.iterations
+
+    with _one_thread_each(), tqdm(total=iterations, desc=config["name"], unit="it", dynamic_ncols=True) as bar:
+
+        def tick() -> None:
+            bar.n = int(sum(each.iteration for each in runs) / len(runs))
+            bar.set_postfix(_progress(runs), refresh=False)
+            bar.refresh()
+            for each in runs:
+                logger.update(each.plan, finished=each.result, failed=each.failure)
+
+        def failed(job: Job, error: BaseException) -> None:
+            if isinstance(job, Run):
+                job.fail(str(error) if isinstance(error, Diverged) else f"{type(error).__name__}: {error}")
+                if not isinstance(error, Diverged):
+                    log.error("what happened:", exc_info=error)
+            else:  # the runs that need it compute it themselves, and then fail with the reason
+                log.warning("supervised capacity ahead of time failed (%s)", error)
+
+        # A resumed fleet's bar starts where it resumes; otherwise its rate would be wrong.
+        for each in runs:
+            each.iteration = _checkpointed(each)
+        bar.initial = int(sum(each.iteration for each in runs) / len(runs))
+        try:
+            run_jobs(jobs, threads, failed, tick)
+        except KeyboardInterrupt:
+            for each in runs:
+                each.save()
+            log.warning("interrupted; the same command goes on from here")
+            raise
+
+
+def _checkpointed(run: Run) -> int:
+    try:
+        rows = run.plan.folder.read_metrics()
+    except OSError:
+        return 0
+    return int(rows[-1]["iteration"]) if rows and run.plan.folder.checkpoint_path.exists() else 0
+
+
+def _progress(runs: Sequence[Run]) -> dict[str, str]:
+    shown = {}
+    for name in ("success", "val_n", "probe_gap"):
+        values = [each.latest[name] for each in runs if each.latest.get(name) is not None]
+        if values:
+            shown[name] = f"{sum(values) / len(values):.3f}"
+    measured = sum(each.result is not None for each in runs)
+    if any(each.iteration >= each.plan.iterations for each in runs):
+        shown["measured"] = f"{measured}/{len(runs)}"
+    return shown
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """One thread a run: its sums are then added in the same order whatever else trains, and the cores are used by runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A run as it lies in its folder. `result` is None while it is unfinished."""
+
+    policy: Policy
+    task: Task
+    config: dict[str, Any]
+    result: dict[str, Any] | None
+
+
+def load(folder: str | Path, device: str = "cpu") -> Loaded:
+    """The policy, task and configuration of a run, for further work.
+
+    Raises:
+        FileNotFoundError: the folder is not a run's, or has no checkpoint that can be read.
+    """
+    run_folder = RunFolder(folder)
+    config = run_folder.read_config()
+    # The automaton as it was trained on: the file or the code it came from may have changed since.
+    dfa = load_automaton(run_folder.path / "automaton.json")
+    emission = config["emission"]
+    channel = EmissionChannel.of(dfa, emission["beta"], emission["colouring"])
+    name = run_folder.path.resolve().parent.name
+    task = Task(name, dfa, config["task"]["horizon"], config["task"]["p_control"], channel)
+    policy = new_policy(task, config["seeds"][0], config["encoder"], Auxiliary(**config["auxiliary"]))
+    state = run_folder.read_checkpoint()
+    if state is None:
+        raise FileNotFoundError(f"{run_folder.path} has no checkpoint that can be read")
+    policy.load_state_dict(state["learner"]["policy"])
+    return Loaded(policy.to(resolve_device(device)), task, config, run_folder.read_result())
+
+
+def estimate(config: Mapping[str, Any], iterations: int = 5) -> str:
+    """What `config` would run, and a measured guess of how long that takes. Writes nothing."""
+    plans = plan(config)
+    pending = [each for each in plans if each.folder.read_result() is None]
+    seconds = 0.0
+    per_iteration: dict[str, float] = {}  # by task: what else differs between runs is only the seed
+    with _one_thread_each():
+        for each in pending:
+            if each.task.name not in per_iteration:
+                learner = each.learner()
+                learner.iterate()
+                began = time.perf_counter()
+                for _ in range(iterations):
+                    learner.iterate()
+                per_iteration[each.task.name] = (time.perf_counter() - began) / iterations
+            seconds += per_iteration[each.task.name] * each.iterations
+    threads = min(plans[0].config["threads"] or os.cpu_count() or 1, max(1, len(pending)))
+    finished = f", {len(plans) - len(pending)} of them finished already" if len(pending) < len(plans) else ""
+    return (
+        f"{describe(plans)}\n{len(plans)} runs{finished}; about {_duration(seconds / threads)} of training "
+        f"on {threads} thread{'s' * (threads > 1)}, and the measurements after it"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

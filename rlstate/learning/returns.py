@@ -1,0 +1,74 @@
+"""Credit: from the rewards of whole episodes to the number each step is trained on.
+
+All of it assumes that step T − 1 terminates (V(s_T) := 0): episodes always last exactly T steps.
+Rewards and values are float[T, B]; so are the results.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlstate.control import Oracle
+
+
+def terminal_rewards(accepted: Tensor, steps: int) -> Tensor:
+    """The task's own reward: `accepted` float[B] at the last step, 0 before."""
+    rewards = accepted.new_zeros(steps, len(accepted))
+    rewards[-1] = accepted
+    return rewards
+
+
+def reward_to_go(rewards: Tensor, gamma: float) -> Tensor:
+    """G_t = Σ_{k ≥ t} γ^{k−t} r_k."""
+    returns = torch.empty_like(rewards)
+    following = torch.zeros_like(rewards[0])
+    for t in reversed(range(len(rewards))):
+        following = rewards[t] + gamma * following
+        returns[t] = following
+    return returns
+
+
+def broadcast(rewards: Tensor) -> Tensor:
+    """G₀ with γ = 1, the same number at every step (the paper's broadcast scheme, Appendix B)."""
+    return rewards.sum(0).expand_as(rewards)
+
+
+def gae(rewards: Tensor, values: Tensor, gamma: float, lam: float) -> Tensor:
+    """Generalized advantage estimation (Schulman et al., 2016, eq. 16): A_t = δ_t + γλ A_{t+1}."""
+    advantages = torch.empty_like(rewards)
+    following = torch.zeros_like(rewards[0])
+    next_value = torch.zeros_like(rewards[0])
+    for t in reversed(range(len(rewards))):
+        delta = rewards[t] + gamma * next_value - values[t]
+        following = delta + gamma * lam * following
+        advantages[t] = following
+        next_value = values[t]
+    return advantages
+
+
+def shaping_rewards(oracle: Oracle, states: Tensor, gamma: float) -> Tensor:
+    """float64[T, B]: oracle-potential shaping F_t = γΦ(q_{t+1}) − Φ(q_t) for states int[T + 1, B] (paper §5.2; Ng et al., 1999).
+
+    Φ is the oracle's value at the steps remaining and 0 at the terminal state whatever it is (Grześ, 2017): keeping
+    Φ(q_T) would be a second terminal reward. `gamma` must be the return's own.
+    """
+    remaining = np.arange(len(states) - 1, -1, -1)[:, None]
+    potential = oracle.value[remaining, states.cpu().numpy()]
+    potential[-1] = 0.0
+    return torch.as_tensor(gamma * potential[1:] - potential[:-1], device=states.device)
+
+
+def normalized(advantages: Tensor, where: Tensor, epsilon: float = 1e-5) -> Tensor:
+    """Zero mean and unit (population) deviation over the steps in `where` bool[T, B], the only ones that push a policy.
+
+    A batch whose advantages are all equal must give no push. In float32 their mean rounds, and mean and deviation are then
+    of the size of that error, whose ratio is of order one: hence double precision and an epsilon far above it.
+    """
+    chosen = advantages[where].double()
+    if len(chosen) == 0:
+        return torch.zeros_like(advantages)
+    mean = chosen.mean()
+    deviation = (chosen - mean).square().mean().sqrt()
+    return ((advantages.double() - mean) / (deviation + epsilon)).to(advantages.dtype)

@@ -1,0 +1,159 @@
+"""One run: a policy that plays whole episodes and learns from them. Read `Learner.iterate` top-down; it is all there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlstate.control import Stream, generator
+from rlstate.control.task import Task
+from rlstate.learning.encoders import make_encoder
+from rlstate.learning.objectives import Algorithm, Auxiliary, Batch, objective
+from rlstate.learning.policy import Policy, build_policy
+from rlstate.learning.returns import broadcast, gae, normalized, reward_to_go, shaping_rewards, terminal_rewards
+from rlstate.learning.rollout import Rollout, rollout
+
+
+class Diverged(RuntimeError):
+    """A loss or a gradient stopped being finite. The weights are those before the offending update."""
+
+
+class Learner:
+    """One (task, seed) training.
+
+    A learner shares nothing with another: its random numbers are keyed by (seed, stream, iteration), its weights are drawn
+    from its seed, and its tensors have its own task's sizes. So a run's numbers cannot depend on what trains beside it.
+
+    Args:
+        encoder: name or dotted path, and parameters, as `make_encoder` takes them.
+        shaping: add the oracle-potential reward; needs `algorithm.credit == "discounted"`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        seed: int,
+        encoder: dict[str, Any] | None = None,
+        algorithm: Algorithm | None = None,
+        auxiliary: Auxiliary | None = None,
+        shaping: bool = False,
+        device: str | torch.device = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ):
+        self.task, self.seed, self.shaping = task, seed, shaping
+        self.algorithm = algorithm or Algorithm()
+        self.auxiliary = auxiliary or Auxiliary()
+        if shaping and self.algorithm.credit == "broadcast":
+            raise ValueError(
+                "shaping=oracle with algorithm.credit=broadcast changes nothing: the shaping rewards of an episode add up to "
+                "a constant; use algorithm.credit=discounted or shaping=none"
+            )
+        self.encoder_config = dict(encoder or {"name": "gru", "hidden": 64})
+        self.policy = new_policy(task, seed, self.encoder_config, self.auxiliary, dtype).to(device)
+        self.optimizer = torch.optim.Adam(
+            self.policy.parameters(), lr=self.algorithm.learning_rate, eps=self.algorithm.adam_eps, fused=True
+        )
+        self.iteration = 0
+
+    def iterate(self) -> dict[str, float]:
+        """One iteration: play, assign credit, update. Returns its figures; `success` is the task's own reward, unshaped.
+
+        Raises:
+            Diverged: before the weights are touched by a gradient that is not finite.
+        """
+        algorithm = self.algorithm
+        draws = self.task.draw(self.seed, Stream.TRAIN, self.iteration, algorithm.batch)
+        played = rollout(self.policy, self.task, draws)
+        batch = self.credit(played)
+
+        terms: dict[str, Tensor] = {}
+        norm = math.nan
+        for episodes in self.minibatches():
+            minibatch = batch if episodes is None else batch.episodes(episodes)
+            loss, terms = objective(self.policy, minibatch, self.task, algorithm, self.auxiliary)
+            self.optimizer.zero_grad()
+            loss.backward()
+            norm = float(nn.utils.clip_grad_norm_(self.policy.parameters(), algorithm.max_grad_norm))
+            if not math.isfinite(norm):
+                raise Diverged(
+                    f"the gradient's norm is {norm} at iteration {self.iteration} (loss {loss.item():.3g}); "
+                    "a smaller algorithm.learning_rate usually cures it"
+                )
+            self.optimizer.step()
+        self.iteration += 1
+        figures = {name: float(term) for name, term in terms.items()}
+        return {"success": float(played.accepted.mean()), **figures, "grad_norm": norm}
+
+    @torch.no_grad()
+    def credit(self, played: Rollout) -> Batch:
+        """The advantages and value targets of a rollout, as DESIGN §4 fixes the credit schemes."""
+        algorithm, gamma = self.algorithm, self.algorithm.discount
+        rewards = terminal_rewards(played.accepted, len(played.symbols))
+        if self.shaping:
+            rewards = rewards + shaping_rewards(self.task.oracle, played.states, gamma).to(rewards)
+        if algorithm.name == "a2c":
+            targets = broadcast(rewards) if algorithm.credit == "broadcast" else reward_to_go(rewards, gamma)
+            advantages = targets - played.values
+        else:
+            lam = 1.0 if algorithm.credit == "broadcast" else algorithm.gae_lambda
+            advantages = gae(rewards, played.values, gamma, lam)
+            targets = advantages + played.values
+            if algorithm.normalize:
+                advantages = normalized(advantages, played.controllable)
+        return Batch(
+            observations=played.observations,
+            controllable=played.controllable,
+            symbols=played.symbols,
+            states=played.states[:-1],
+            colours=played.colours,
+            log_probs=played.log_probs,
+            advantages=advantages,
+            targets=targets,
+        )
+
+    def minibatches(self) -> Iterator[Tensor | None]:
+        """The episodes of each update; None is the whole batch. A2C makes one update, PPO `epochs · minibatches`."""
+        algorithm = self.algorithm
+        if algorithm.name == "a2c":
+            yield None
+            return
+        shuffle = generator(self.seed, Stream.MINIBATCH, self.iteration) if algorithm.minibatches > 1 else None
+        for _ in range(algorithm.epochs):
+            if shuffle is None:
+                yield None
+            else:
+                order = torch.from_numpy(shuffle.permutation(algorithm.batch)).to(next(self.policy.parameters()).device)
+                yield from order.tensor_split(algorithm.minibatches)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides what comes next. Random streams are keyed by the iteration, so they need no saving."""
+        return {
+            "iteration": self.iteration,
+            "policy": self.policy.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.policy.load_state_dict(state["policy"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.iteration = int(state["iteration"])
+
+
+def new_policy(
+    task: Task, seed: int, encoder: dict[str, Any], auxiliary: Auxiliary, dtype: torch.dtype = torch.float32
+) -> Policy:
+    """The untrained policy of (task, seed): where a learner starts, and the probes' untrained control."""
+    parameters = dict(encoder)
+    name = str(parameters.pop("name"))
+    key = int(generator(seed, Stream.INIT).integers(2**63))
+    return build_policy(
+        lambda: make_encoder(name, task.layout.width, **parameters),
+        task.dfa.n_symbols,
+        auxiliary.outputs(task),
+        key,
+        dtype,
+    )

@@ -1,0 +1,101 @@
+"""`python -m rlstate.report runs/`: the results of finished runs as a table, a row a seed, and means over seeds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rlstate.probes.verdict import Thresholds, seed_averaged
+from rlstate.runlog import find_runs
+from rlstate.statistics import mean_interval
+
+# heading, key in the result, format
+COLUMNS = (
+    ("val_n", "val_n", "{:.3f}"),
+    ("OOD 4T", "ood_n", "{:.3f}"),
+    ("probe gap", "probe_gap", "{:+.3f}"),
+    ("balanced", "probe_balanced", "{:.3f}"),
+    ("recovery", "recovery", "{:.2f}"),
+    ("selectivity", "selectivity", "{:+.3f}"),
+    ("capacity", "capacity_accuracy", "{:.2f}"),
+    ("intervention", "intervention_success", "{:.2f}"),
+)
+
+
+def table(results: Sequence[Mapping[str, Any]]) -> str:
+    """The runs' figures, a row a seed; below each group its mean over seeds, the bootstrap interval and the verdict."""
+    lines = [["task", "seed", *(heading for heading, _, _ in COLUMNS), "verdict"]]
+    notes: list[str] = []
+    for group in _groups(results):
+        for result in group:
+            lines.append([
+                result["task"], str(result["seed"]),
+                *(_cell(result.get(key), form) for _, key, form in COLUMNS), result["verdict"],
+            ])  # fmt: skip
+            notes += [f"{result['task']}, seed {result['seed']}: {note}" for note in result.get("notes", [])]
+        if len(group) > 1:
+            intervals = [_interval(group, key) for _, key, _ in COLUMNS]
+            lines.append([
+                group[0]["task"], "mean",
+                *(_cell(mean, form) for (mean, _, _), (_, _, form) in zip(intervals, COLUMNS)), _verdict(group),
+            ])  # fmt: skip
+            lines.append(
+                ["", "95%", *(_span(low, high, form) for (_, low, high), (_, _, form) in zip(intervals, COLUMNS)), ""]
+            )
+        lines.append([])
+    widths = [max(len(line[column]) for line in lines if line) for column in range(len(lines[0]))]
+    text = "\n".join(
+        "  ".join(cell.ljust(width) if column in (0, len(widths) - 1) else cell.rjust(width)
+                  for column, (cell, width) in enumerate(zip(line, widths))).rstrip()
+        for line in lines
+    )  # fmt: skip
+    return text.rstrip() + "\n" + "".join(f"note: {note}\n" for note in dict.fromkeys(notes))
+
+
+def paths(results: Sequence[Mapping[str, Any]]) -> str:
+    """Where the runs lie, and their figures."""
+    return "\n".join(
+        f"{result['task']} seed {result['seed']}: {result['folder']}/  (curves.png, result.json)" for result in results
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m rlstate.report", description=__doc__)
+    parser.add_argument("folder", nargs="?", default="runs", help="where to look for finished runs (default: runs)")
+    arguments = parser.parse_args()
+    results = [result for folder in find_runs(arguments.folder) if (result := folder.read_result()) is not None]
+    if not results:
+        sys.exit(f"error: there is no finished run below {arguments.folder!r}")
+    print(table(results))
+
+
+def _groups(results: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Results that differ in nothing but the seed."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for result in results:
+        groups.setdefault((result["hash"], result["task"]), []).append(result)
+    return list(groups.values())
+
+
+def _verdict(group: Sequence[Mapping[str, Any]]) -> str:
+    return str(seed_averaged(group, thresholds=Thresholds(**group[0]["thresholds"])))
+
+
+def _interval(group: Sequence[Mapping[str, Any]], key: str) -> tuple[float, float, float]:
+    return mean_interval([result[key] for result in group if result.get(key) is not None])
+
+
+def _cell(value: float | None, form: str) -> str:
+    return "–" if value is None or np.isnan(value) else form.format(value)
+
+
+def _span(low: float, high: float, form: str) -> str:
+    return "" if np.isnan(low) else f"{form.format(low)}…{form.format(high)}"
+
+
+if __name__ == "__main__":
+    main()

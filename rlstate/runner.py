@@ -1,0 +1,229 @@
+"""One run from its plan to its result: resume, train in pieces, evaluate and probe along the way, measure, write."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import json
+import platform
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlstate.automata import save as save_automaton
+from rlstate.control import Stream
+from rlstate.figures import run_figure
+from rlstate.learning.evaluation import evaluate
+from rlstate.learning.policy import Policy
+from rlstate.learning.rollout import rollout
+from rlstate.learning.trainer import Learner
+from rlstate.measure import measure, probe_rollout, rollout_arrays
+from rlstate.plan import RunPlan
+from rlstate.probes.capacity import supervised_capacity
+from rlstate.probes.linear import quick_probe
+from rlstate.runlog import jsonable, log, write_atomically
+
+
+class Run:
+    """A job of the fleet. Pieces end on rows of `metrics.jsonl`, so a checkpoint can be written between any two."""
+
+    def __init__(self, plan: RunPlan, capacity: CapacityCache):
+        self.plan = plan
+        self.result: dict[str, Any] | None = None
+        self.failure: str | None = None
+        self.latest: dict[str, Any] = {}  # the newest row, for the progress bar
+        self.iteration = 0
+        self._learner: Learner | None = None
+        self._capacity = capacity
+        self._seconds = 0.0
+
+    @property
+    def remaining(self) -> float:
+        return self.plan.iterations - self.iteration
+
+    def advance(self) -> bool:
+        if self._learner is None:
+            self._learner = self._start()
+        elif self._learner.iteration < self.plan.iterations:
+            self._train(self._learner)
+        else:
+            self._finish(self._learner)
+            return True
+        return False
+
+    def save(self) -> None:
+        """Write a checkpoint of where the run is now."""
+        learner = self._learner
+        if learner is not None and self.result is None and self.failure is None:
+            self.plan.folder.write_checkpoint({"learner": learner.state_dict(), "seconds": self._seconds})
+
+    def fail(self, reason: str) -> None:
+        self.failure = reason
+        self.plan.folder.write_failure(reason, self.iteration)
+        log.error("%s failed at iteration %d: %s", self.plan.folder.path, self.iteration, reason)
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> Learner:
+        plan, folder = self.plan, self.plan.folder
+        learner = plan.learner()
+        state = folder.read_checkpoint(plan.device)
+        if state is None:
+            folder.cut_metrics(-1)
+            folder.write_config(plan.config)
+            save_automaton(plan.task.dfa, folder.path / "automaton.json")
+            self._learner = learner
+            self._write_row(learner, {})
+        else:
+            learner.load_state_dict(state["learner"])
+            self._seconds = float(state["seconds"])
+            folder.cut_metrics(learner.iteration)
+            log.info("%s resumes at iteration %d", folder.path, learner.iteration)
+        self.iteration = learner.iteration
+        return learner
+
+    def _train(self, learner: Learner) -> None:
+        every = self.plan.config["log_every"]
+        stop = min(learner.iteration + every - learner.iteration % every, self.plan.iterations)
+        sums: defaultdict[str, float] = defaultdict(float)
+        began, first = time.monotonic(), learner.iteration
+        while learner.iteration < stop:
+            for name, figure in learner.iterate().items():
+                sums[name] += figure
+            self.iteration = learner.iteration
+        self._seconds += time.monotonic() - began
+        self._write_row(learner, {name: total / (stop - first) for name, total in sums.items()})
+        if stop % self.plan.config["checkpoint_every"] == 0 or stop == self.plan.iterations:
+            self.save()
+
+    def _write_row(self, learner: Learner, means: dict[str, float]) -> None:
+        """A row: training means since the last one, and, every `evaluation.every` iterations, the greedy policy's figures."""
+        plan = self.plan
+        row: dict[str, Any] = {
+            "iteration": learner.iteration,
+            "episodes": learner.iteration * plan.algorithm.batch,
+            **means,
+        }
+        if means:
+            row["val_n"] = means["success"] / plan.task.oracle.optimal
+        if learner.iteration % plan.config["evaluation"]["every"] == 0 or learner.iteration == plan.iterations:
+            row |= self._curve_point(learner)
+        row["seconds"] = round(self._seconds, 3)
+        plan.folder.append_metrics(row)
+        self.latest = {**self.latest, **row}
+
+    def _curve_point(self, learner: Learner) -> dict[str, Any]:
+        plan, config = self.plan, self.plan.config
+        greedy = evaluate(learner.policy, plan.task, plan.seed, episodes=config["evaluation"]["curve_episodes"])
+        draws = plan.task.draw(plan.seed, Stream.PROBE, 0, config["probe"]["curve_episodes"])
+        played = rollout(learner.policy, plan.task, draws, greedy=True)
+        probe = quick_probe(played.features, played.states[:-1], plan.seed)
+        return {
+            "greedy_success": greedy.acceptance,
+            "greedy_val_n": greedy.val_n,
+            "probe_gap": probe.gap,
+            "recovery": probe.recovery,
+        }
+
+    def _finish(self, learner: Learner) -> None:
+        plan = self.plan
+        config = plan.config
+        capacity = self._capacity.get(plan) if config["probe"]["capacity"] else None
+        result = measure(learner.policy, plan, capacity)
+        self.result = jsonable(
+            {
+                "experiment": plan.experiment,
+                "hash": plan.hash,
+                "task": plan.task.name,
+                "seed": plan.seed,
+                **result,
+                "iterations": plan.iterations,
+                "training_seconds": round(self._seconds, 2),
+                "versions": versions(),
+                "commit": commit(),
+                "folder": str(plan.folder.path),
+            }
+        )
+        plan.folder.write_result(self.result)
+        run_figure(plan.folder)
+
+
+class CapacityCache:
+    """Supervised capacity by automaton and encoder, computed once and kept under `<paths.runs>/capacity/`."""
+
+    def __init__(self, root: Path):
+        self._root = root
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._guard = threading.Lock()
+
+    def get(self, plan: RunPlan) -> dict[str, Any]:
+        key = plan.capacity_key()
+        with self._guard:
+            lock = self._locks[key]
+        with lock:
+            path = self._root / f"{key}.json"
+            if path.exists():
+                try:
+                    return json.loads(path.read_text())
+                except ValueError:
+                    log.warning("%s is damaged; it is computed again", path)
+            capacity = supervised_capacity(
+                plan.task, plan.encoder, 0, iterations=plan.config["probe"]["capacity_iterations"], device=plan.device
+            )
+            summary = jsonable({"task": plan.task.name, "encoder": plan.encoder, **capacity.summary()})
+            write_atomically(path, (json.dumps(summary, indent=2) + "\n").encode())
+            return summary
+
+
+class CapacityJob:
+    """Computes a capacity ahead of the runs that will ask for it."""
+
+    remaining = float("inf")
+
+    def __init__(self, plan: RunPlan, cache: CapacityCache):
+        self.plan, self._cache = plan, cache
+
+    def advance(self) -> bool:
+        self._cache.get(self.plan)
+        return True
+
+
+def export_rollouts(policy: Policy, plan: RunPlan) -> None:
+    """`rollouts.npz`: the greedy policy's episodes as arrays [T, B, ...] (`states` [T + 1, B]), for a user's own probes."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **rollout_arrays(probe_rollout(policy, plan)))  # type: ignore[arg-type]
+    write_atomically(plan.folder.path / "rollouts.npz", buffer.getvalue())
+
+
+@lru_cache
+def versions() -> dict[str, str]:
+    packages = ("rlstate", "torch", "numpy", "scikit-learn", "gymnasium", "hydra-core")
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+@lru_cache
+def commit() -> str | None:
+    """The commit of the checkout this code runs from; None for an installed wheel."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "--", "rlstate") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

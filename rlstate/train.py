@@ -1,0 +1,138 @@
+"""`python -m rlstate.train`: compose a configuration, run it, show what came out.
+
+python -m rlstate.train +experiment=quickstart
+python -m rlstate.train +experiment=quickstart task=mod_5 algorithm=a2c iterations=500 seeds=2 logger=files
+python -m rlstate.train -m +experiment=quickstart task.k=3,5,7 emission.beta=0,0.1,1
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+# torch is imported where training begins: `--help`, `--cfg` and mistakes answer at once.
+import hydra
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+
+from rlstate.automata import zoo
+
+_FAILURES = "RLSTATE_FAILURES"  # a file that every job of a command adds its failed runs to
+
+
+def configuration_folder() -> Path:
+    """`conf/`: inside the package in an installed wheel, beside it in a checkout."""
+    installed = Path(__file__).resolve().parent / "conf"
+    return installed if installed.is_dir() else Path(__file__).resolve().parent.parent / "conf"
+
+
+def compose(overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The configuration that a command line would have, as a plain dict: `compose(["+experiment=quickstart", "task=mod_5"])`."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    register_tasks(overrides)
+    previous = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+            config = hydra.compose("train", list(overrides))
+        return OmegaConf.to_container(config, resolve=True)  # type: ignore[return-value]
+    finally:
+        GlobalHydra.instance().hydra = previous
+
+
+def register_tasks(overrides: Iterable[str] = ()) -> None:
+    """Make every task of the zoo a choice of the `task` group, also those that only the command line names (`task=mod_13`).
+
+    Raises:
+        ValueError: `task=` names something that is neither in the zoo nor a file of `conf/task`.
+    """
+    files = {path.stem for path in (configuration_folder() / "task").glob("*.yaml")}
+    named = [match[1] for each in overrides if (match := re.fullmatch(r"\+{0,2}task=([^\[{(]*)", each))]
+    asked = [name.strip().strip("'\"") for value in named for name in value.split(",")]
+    for name in dict.fromkeys([*zoo.names(), "mod_k", *asked]):
+        if name in files or not name:
+            continue
+        if name == "mod_k":
+            node: dict[str, Any] = {"name": "mod_k", "k": 5}
+        else:
+            zoo.describe(name)  # an unknown name ends here, with the names that are close
+            counter = re.fullmatch(r"mod_(-?\d+)", name)
+            node = {"name": "mod_k", "k": int(counter[1])} if counter else {"name": name}
+        ConfigStore.instance().store(
+            name=name, group="task", node={"defaults": ["base", "_self_"], **node}, provider="rlstate.automata.zoo"
+        )
+
+
+def run_job(config: DictConfig) -> None:
+    """One job of the command: a fleet. What failed is reported by `main`, after every job has had its turn."""
+    from rlstate import experiment, report
+
+    plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
+    failures: Mapping[str, str] = {}
+    try:
+        if plain["dry_run"]:
+            print(experiment.estimate(plain))
+            return
+        results = experiment.run(plain)
+    except experiment.ConfigurationError as error:
+        failures, results = {"the configuration": str(error)}, []
+    except experiment.RunBusy as error:
+        failures, results = {"this command": str(error)}, []
+    except experiment.RunsFailed as error:
+        failures, results = error.failures, error.results
+    if results:
+        print(report.table(results))
+        print(report.paths(results))
+    if failures:
+        _report(failures)
+
+
+def main() -> None:
+    """The command line. Exit status: 0, 1 where a run failed, 2 for a mistake in the command, 130 when interrupted."""
+    try:
+        register_tasks(sys.argv[1:])
+    except ValueError as error:
+        sys.exit(_complain(str(error), 2))
+    # A cluster's SIGTERM is a Ctrl-C: checkpoints are written before the process ends.
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    with tempfile.TemporaryDirectory(prefix="rlstate-") as folder:
+        failures = Path(folder) / "failures.jsonl"
+        os.environ[_FAILURES] = str(failures)
+        try:
+            hydra.main(version_base="1.3", config_path=str(configuration_folder()), config_name="train")(run_job)()
+        except KeyboardInterrupt:
+            sys.exit(_complain("interrupted", 130))
+        listed = [json.loads(line) for line in failures.read_text().splitlines()] if failures.exists() else []
+    if listed:
+        mistakes = all(folder in ("the configuration", "this command") for folder, _ in listed)
+        if not (mistakes and len(listed) == 1):
+            print(f"\n{len(listed)} failed:", file=sys.stderr)
+        for name, reason in listed:
+            print(f"error: {reason}" if mistakes else f"  {name}: {reason}", file=sys.stderr)
+        sys.exit(2 if mistakes else 1)
+
+
+def _report(failures: Mapping[str, str]) -> None:
+    """Leave the failures for `main`. Jobs may be other processes, and those of a sweep must not stop each other."""
+    path = os.environ.get(_FAILURES)
+    if path is None or not Path(path).parent.is_dir():  # a job on another machine: its own exit status has to tell
+        raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failures.items()))
+    with open(path, "a") as handle:
+        handle.writelines(json.dumps(failure) + "\n" for failure in failures.items())
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"error: {message}" if status == 2 else message, file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    main()
