@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from rlstate.learning.objectives import Auxiliary
 from rlstate.learning.policy import Policy
 from rlstate.learning.trainer import Diverged, new_policy
 from rlstate.plan import ConfigurationError, describe, plan, resolve_device
-from rlstate.runlog import RunFolder, log
+from rlstate.runlog import RunBusy, RunFolder, log
 from rlstate.runner import CapacityCache, CapacityJob, Run, export_rollouts
 from rlstate.wandb_view import Logger, make_logger
 
@@ -110,7 +111,7 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger) -> None
             each.iteration = _checkpointed(each)
         bar.initial = int(sum(each.iteration for each in runs) / len(runs))
         try:
-            run_jobs(jobs, threads, failed, tick)
+            run_jobs(jobs, threads, failed, tick, interval=0.25 if sys.stderr.isatty() else 5.0)
         except KeyboardInterrupt:
             for each in runs:
                 each.save()

@@ -39,15 +39,14 @@ def draw_run(rows: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> An
     top.axhline(oracle["random"], color=GREY, linewidth=1.2)
     last = max((row["iteration"] for row in rows), default=1)
     for height, text, colour in ((oracle["optimal"], "optimal", GREEN), (oracle["random"], "random play", GREY)):
-        top.annotate(
-            text, (last, height), xytext=(-2, 3), textcoords="offset points", ha="right", fontsize=8, color=colour
-        )
+        style = {"textcoords": "offset points", "fontsize": 8, "color": colour}
+        top.annotate(text, (last, height), xytext=(4, -3), annotation_clip=False, **style)
     top.plot([row["iteration"] for row in trained], [row["success"] for row in trained], color=BLUE, alpha=0.35, linewidth=1,
              label="sampled (training)")  # fmt: skip
     top.plot([row["iteration"] for row in points], [row["greedy_success"] for row in points], color=BLUE, marker="o",
              markersize=4, label="greedy")  # fmt: skip
     top.set_ylabel("acceptance")
-    top.legend(fontsize=8, loc="lower right", frameon=False)
+    top.legend(fontsize=8, loc="best", frameon=False)
     top.set_title(f"{result['task']}, seed {result['seed']}: {result['verdict']}", fontsize=11, loc="left")
 
     drawn = [row for row in points if row.get("probe_gap") is not None]

@@ -39,21 +39,28 @@ def run_jobs(
     queue = [(-job.remaining, index) for index, job in enumerate(jobs)]
     heapq.heapify(queue)
     condition = threading.Condition()
-    busy = 0
-    stopping = False
+    busy, working, stopping = 0, max(1, min(threads, len(jobs))), False
+
+    def next_job() -> int | None:
+        """The index of the job that is furthest behind; None when there will be none."""
+        nonlocal busy
+        while not queue and busy and not stopping:
+            condition.wait()  # a busy one may come back
+        if stopping or not queue:
+            return None
+        busy += 1
+        return heapq.heappop(queue)[1]
 
     def work() -> None:
-        nonlocal busy
+        nonlocal busy, working
         while True:
             with condition:
-                while not queue and busy and not stopping:
-                    condition.wait()
-                if stopping or not queue:
+                index = next_job()
+                if index is None:
+                    working -= 1
+                    condition.notify_all()
                     return
-                _, index = heapq.heappop(queue)
-                busy += 1
-            job = jobs[index]
-            finished = True
+            job, finished = jobs[index], True
             try:
                 finished = job.advance()
             except BaseException as error:  # a worker's exception must reach the caller, whatever it is
@@ -64,13 +71,15 @@ def run_jobs(
                     heapq.heappush(queue, (-job.remaining, index))
                 condition.notify_all()
 
-    workers = [threading.Thread(target=work, name=f"rlstate-{i}", daemon=True) for i in range(max(1, threads))]
+    workers = [threading.Thread(target=work, name=f"rlstate-{i}", daemon=True) for i in range(working)]
     for worker in workers:
         worker.start()
     try:
         last = time.monotonic()
-        while any(worker.is_alive() for worker in workers):
+        while True:
             with condition:
+                if not working:
+                    break
                 condition.wait(timeout=interval)
             if time.monotonic() - last >= interval:
                 tick()

@@ -33,6 +33,7 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
     probe = linear_probe(played.features, played.states[:-1], seed)
     untrained = new_policy(task, seed, plan.encoder, plan.auxiliary).to(plan.device)
     suite = probe_suite(played, probe_rollout(policy, plan, greedy=False), task, untrained, seed, main=probe)
+    del suite["main"]  # it stands under `probe`
     intervention = interventional_probe(policy, played, task, probe, seed) if config["probe"]["intervention"] else None
 
     diagnostic = is_diagnostic(task.dfa, task.horizon, task.p_control)

@@ -25,6 +25,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rlstate.learning import kernels
+
 
 class GRU(nn.Module):
     """Gated recurrent unit (Cho et al., 2014), PyTorch's own kernel over the whole episode."""
@@ -35,7 +37,8 @@ class GRU(nn.Module):
         self.out_features = hidden
 
     def forward(self, observations: Tensor) -> Tensor:
-        return self.cell(observations)[0]
+        fused = kernels.recurrence(self.cell, observations)
+        return self.cell(observations)[0] if fused is None else fused
 
     def step(self, observation: Tensor, carry: Any = None) -> tuple[Tensor, Any]:
         features, carry = self.cell(observation[None], carry)

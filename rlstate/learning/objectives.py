@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rlstate.control.task import Task
+from rlstate.learning import kernels
 from rlstate.learning.policy import Policy
 
 
@@ -108,6 +109,23 @@ def objective(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of one minibatch and its terms (detached)."""
     features, (logits, values) = policy(batch.observations)
+    loss, terms = policy_value_loss(logits, values, batch, algorithm)
+    if policy.auxiliary_head is not None:
+        predicted = policy.auxiliary_head(features)
+        terms["auxiliary_loss"] = auxiliary_loss(auxiliary.name, predicted, batch, task)
+        loss = loss + auxiliary.weight * terms["auxiliary_loss"]
+    return loss, {name: term.detach() for name, term in terms.items()}
+
+
+def policy_value_loss(
+    logits: Tensor, values: Tensor, batch: Batch, algorithm: Algorithm
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Policy loss, value loss and entropy bonus of logits float[T, b, A] and values float[T, b]."""
+    fused = kernels.policy_value_loss(
+        algorithm.name == "ppo", algorithm.clip, algorithm.value, algorithm.entropy, logits, values, batch
+    )
+    if fused is not None:
+        return fused
     weights = batch.controllable.to(values.dtype)
     weights = weights / weights.sum().clamp(min=1.0)  # Σ weights · x is the mean over controllable steps
 
@@ -120,14 +138,8 @@ def objective(
     policy_loss = -(weights * surrogate).sum()
     value_loss = (values - batch.targets).square().mean()
     entropy = -(weights * (log_softmax.exp() * log_softmax).sum(-1)).sum()
-
     loss = policy_loss + algorithm.value * value_loss - algorithm.entropy * entropy
-    terms = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
-    if policy.auxiliary_head is not None:
-        predicted = policy.auxiliary_head(features)
-        terms["auxiliary_loss"] = auxiliary_loss(auxiliary.name, predicted, batch, task)
-        loss = loss + auxiliary.weight * terms["auxiliary_loss"]
-    return loss, {name: term.detach() for name, term in terms.items()}
+    return loss, {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
 
 
 def ppo_surrogate(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from rlstate.control import Draws
 from rlstate.control.task import Task
+from rlstate.learning import kernels
 from rlstate.learning.policy import Policy
 
 
@@ -41,6 +42,14 @@ def rollout(policy: Policy, task: Task, draws: Draws, *, greedy: bool = False, m
         mute: blank the emission channel (the policy's own reliance on it is then visible).
     """
     world = _World(task, draws, next(policy.parameters()), mute)
+    played = kernels.play(policy, world, greedy)
+    features, logits, values = _play(policy, world, greedy) if played is None else played
+    log_probs = logits.log_softmax(-1).gather(-1, world.symbols[..., None])[..., 0]
+    return Rollout(**world.record(), features=features, logits=logits, values=values, log_probs=log_probs)
+
+
+def _play(policy: Policy, world: _World, greedy: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The loop of a rollout: observe, choose where the step is the agent's, emit. Features, logits and values, [T, B, ...]."""
     features, logits, values = [], [], []
     carry = None
     for t in range(world.steps):
@@ -52,15 +61,7 @@ def rollout(policy: Policy, task: Task, draws: Draws, *, greedy: bool = False, m
         features.append(h)
         logits.append(heads.logits)
         values.append(heads.values)
-    all_logits = torch.stack(logits)
-    log_probs = all_logits.log_softmax(-1).gather(-1, world.symbols[..., None])[..., 0]
-    return Rollout(
-        **world.record(),
-        features=torch.stack(features),
-        logits=all_logits,
-        values=torch.stack(values),
-        log_probs=log_probs,
-    )
+    return torch.stack(features), torch.stack(logits), torch.stack(values)
 
 
 @dataclass
@@ -92,41 +93,41 @@ class _World:
         device, dtype = like.device, like.dtype
         layout, channel = task.layout, task.channel
         self.steps, batch = draws.controllable.shape
-        self.controllable = torch.from_numpy(draws.controllable).to(device)
-        self.random_symbol = torch.from_numpy(draws.random_symbol).to(device)
-        self.choice = torch.from_numpy(draws.choice).to(device)
-        self._transitions = torch.from_numpy(task.dfa.transitions.astype("int64").ravel()).to(device)
+        self.controllable = torch.from_numpy(draws.controllable).to(device).contiguous()
+        self.random_symbol = torch.from_numpy(draws.random_symbol).to(device).contiguous()
+        self.choice = torch.from_numpy(draws.choice).to(device).contiguous()
+        self.transitions = torch.from_numpy(task.dfa.transitions.astype("int64").ravel()).to(device)
         self._accepting = torch.from_numpy(task.dfa.accepting.copy()).to(device, dtype)
-        self._symbol_at = layout.symbol.start
-        self._n_symbols = task.dfa.n_symbols
+        self.symbol_at = layout.symbol.start
+        self.n_symbols = task.dfa.n_symbols
         self.observations = torch.zeros(self.steps, batch, layout.width, device=device, dtype=dtype)
         self.observations[..., layout.controllable] = self.controllable.to(dtype)
         remaining = torch.arange(self.steps, 0, -1, device=device, dtype=dtype)
         self.observations[..., layout.clock] = (remaining.clamp(max=task.horizon) / task.horizon)[:, None]
-        self.observations[0, :, self._symbol_at + task.dfa.n_symbols] = 1.0  # "none yet"
+        self.observations[0, :, self.symbol_at + task.dfa.n_symbols] = 1.0  # "none yet"
         self.symbols = torch.empty(self.steps, batch, dtype=torch.int64, device=device)
         self.states = torch.empty(self.steps + 1, batch, dtype=torch.int64, device=device)
         self.states[0] = task.dfa.start
         self.colours = torch.full((self.steps, batch), -1, dtype=torch.int64, device=device)
-        self._leaks = channel.n_colours > 0 and not mute
-        if self._leaks:
-            self._leak = torch.from_numpy(draws.leak).to(device)
-            self._colouring = torch.from_numpy(channel.colouring.astype("int64")).to(device)
-            self._colour_at = layout.colour.start
+        self.leak = self.colouring = None
+        self.colour_at = layout.colour.start
+        if channel.n_colours > 0 and not mute:
+            self.leak = torch.from_numpy(draws.leak).to(device).contiguous()
+            self.colouring = torch.from_numpy(channel.colouring.copy()).to(device)
 
     def observe(self, t: int) -> None:
         """Complete the observation of step `t` with what is known only now: the last emission."""
         if t:
-            self.observations[t].scatter_(1, self._symbol_at + self.symbols[t - 1][:, None], 1.0)
-        if self._leaks:
-            shown = self._leak[t].to(self.observations.dtype)[:, None]
-            colour = self._colouring[self.states[t]]
-            self.observations[t].scatter_(1, self._colour_at + colour[:, None], shown)
-            self.colours[t] = torch.where(self._leak[t], colour, -1)
+            self.observations[t].scatter_(1, self.symbol_at + self.symbols[t - 1][:, None], 1.0)
+        if self.leak is not None and self.colouring is not None:
+            shown = self.leak[t].to(self.observations.dtype)[:, None]
+            colour = self.colouring[self.states[t]]
+            self.observations[t].scatter_(1, self.colour_at + colour[:, None], shown)
+            self.colours[t] = torch.where(self.leak[t], colour, -1)
 
     def emit(self, t: int, symbols: Tensor) -> None:
         self.symbols[t] = symbols
-        self.states[t + 1] = self._transitions[self.states[t] * self._n_symbols + symbols]
+        self.states[t + 1] = self.transitions[self.states[t] * self.n_symbols + symbols]
 
     def record(self) -> dict[str, Tensor]:
         return dict(

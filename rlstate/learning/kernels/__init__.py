@@ -1,0 +1,183 @@
+"""The one place that knows there is a fast path: fused kernels for what GRU and LSTM runs on a CPU spend their time on.
+
+Three functions stand in for plain PyTorch where they can, and answer None where they cannot: `recurrence` for a whole
+sequence, `play` for a rollout's loop, `policy_value_loss` for the loss and its gradient. The plain path beside each call is
+the definition; `tests/learning/test_kernels.py` holds the two together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from rlstate.learning.kernels.build import load_library
+
+if TYPE_CHECKING:
+    from rlstate.learning.policy import Policy
+
+log = logging.getLogger("rlstate")
+
+MODES = ("auto", "fused", "plain")
+_SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
+_mode = os.environ.get("RLSTATE_KERNELS", "auto")
+_announced = False
+
+
+@contextlib.contextmanager
+def using(mode: str) -> Iterator[None]:
+    """Which path training takes: `auto` (fused where possible), `fused` (an error where it cannot be built) or `plain`.
+
+    Raises:
+        ValueError: another mode.
+        RuntimeError: `fused`, and the kernels cannot be built.
+    """
+    global _mode
+    if mode not in MODES:
+        raise ValueError(f"kernels={mode!r} is unknown; it can be {', '.join(MODES)}")
+    if mode == "fused" and load_library() is None:
+        raise RuntimeError("kernels=fused, but the kernels cannot be built here; use kernels=auto or kernels=plain")
+    before, _mode = _mode, mode
+    try:
+        yield
+    finally:
+        _mode = before
+
+
+def recurrence(cell: nn.Module, x: Tensor) -> Tensor | None:
+    """Hidden states float[T, B, H] of a single-layer `nn.GRU` or `nn.LSTM` over x float[T, B, I], from h₀ = 0."""
+    if not _applies(cell, x):
+        return None
+    return _Recurrence.apply(
+        isinstance(cell, nn.LSTM), x, cell.weight_ih_l0, cell.weight_hh_l0, cell.bias_ih_l0, cell.bias_hh_l0
+    )
+
+
+def play(policy: Policy, world: Any, greedy: bool) -> tuple[Tensor, Tensor, Tensor] | None:
+    """A whole rollout of `world` (see `rollout.py`): features, logits and values, all float[T, B, ...]."""
+    from rlstate.learning.encoders import GRU, LSTM
+
+    if type(policy.encoder) not in (GRU, LSTM):  # a user's subclass may do something else
+        return None
+    cell = policy.encoder.cell
+    if not _applies(cell, world.observations):
+        return None
+    x = world.observations
+    steps, batch, inputs = x.shape
+    hidden, n_symbols = cell.hidden_size, world.n_symbols
+    features, logits = x.new_empty(steps, batch, hidden), x.new_empty(steps, batch, n_symbols)
+    values = x.new_empty(steps, batch)
+    weights = [cell.weight_ih_l0, cell.weight_hh_l0, cell.bias_ih_l0, cell.bias_hh_l0]
+    heads = [policy.policy_head.weight, policy.policy_head.bias, policy.value_head.weight, policy.value_head.bias]
+    _call(
+        "play", x.dtype, isinstance(cell, nn.LSTM), steps, batch, inputs, hidden, n_symbols, greedy, *weights, *heads,
+        world.transitions, world.controllable, world.random_symbol, world.choice, world.leak, world.colouring,
+        world.colour_at, x, world.symbols, world.states, world.colours, features, logits, values,
+    )  # fmt: skip
+    return features, logits, values
+
+
+def policy_value_loss(
+    ppo: bool, clip: float, value: float, entropy: float, logits: Tensor, values: Tensor, batch: Any
+) -> tuple[Tensor, dict[str, Tensor]] | None:
+    """The loss of `objectives.policy_value_loss` with its gradient, and its terms."""
+    if not _usable(logits):
+        return None
+    loss, terms = _Loss.apply(ppo, clip, value, entropy, logits, values, batch)
+    return loss, {"policy_loss": terms[0], "value_loss": terms[1], "entropy": terms[2]}
+
+
+class _Recurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, lstm: bool, x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor) -> Tensor:
+        x = x.contiguous()
+        steps, batch, inputs = x.shape
+        hidden = w_hh.shape[1]
+        tape = x.new_empty(steps, batch, (6 if lstm else 4) * hidden)
+        hs = x.new_empty(steps, batch, hidden)
+        _call("forward", x.dtype, lstm, steps, batch, inputs, hidden, x, w_ih, w_hh, b_ih, b_hh, tape, hs)
+        ctx.lstm, ctx.tape = lstm, tape
+        ctx.save_for_backward(x, w_ih, w_hh, b_ih, b_hh, hs)
+        return hs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dhs: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        x, w_ih, w_hh, b_ih, b_hh, hs = ctx.saved_tensors
+        steps, batch, inputs = x.shape
+        hidden = w_hh.shape[1]
+        gates = w_hh.shape[0]
+        dw_ih, dw_hh = x.new_zeros(inputs, gates), x.new_zeros(hidden, gates)
+        db_ih, db_hh = torch.zeros_like(b_ih), torch.zeros_like(b_hh)
+        dx = torch.zeros_like(x) if ctx.needs_input_grad[1] else None
+        _call(
+            "backward", x.dtype, ctx.lstm, steps, batch, inputs, hidden, x, w_ih, w_hh, b_ih, b_hh, ctx.tape, hs,
+            dhs.contiguous(), torch.empty_like(ctx.tape), dw_ih, dw_hh, db_ih, db_hh, dx,
+        )  # fmt: skip
+        return None, dx, dw_ih.t(), dw_hh.t(), db_ih, db_hh
+
+
+class _Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, ppo: bool, clip: float, value: float, entropy: float, logits: Tensor, values: Tensor, batch: Any
+    ) -> tuple[Tensor, Tensor]:
+        logits, values = logits.contiguous(), values.contiguous()
+        terms, dlogits, dvalues = logits.new_empty(3), torch.empty_like(logits), torch.empty_like(values)
+        scalar = ctypes.c_float if logits.dtype == torch.float32 else ctypes.c_double
+        _call(
+            "loss", logits.dtype, ppo, values.numel(), logits.shape[-1], scalar(clip), scalar(value), scalar(entropy), logits,
+            values, batch.symbols.contiguous(), batch.controllable.contiguous(), batch.log_probs.contiguous(),
+            batch.advantages.contiguous(), batch.targets.contiguous(), terms, dlogits, dvalues,
+        )  # fmt: skip
+        ctx.save_for_backward(dlogits, dvalues)
+        ctx.mark_non_differentiable(terms)
+        return terms[0] + value * terms[1] - entropy * terms[2], terms
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dloss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        dlogits, dvalues = ctx.saved_tensors
+        return None, None, None, None, dloss * dlogits, dloss * dvalues, None
+
+
+def _usable(x: Tensor) -> bool:
+    global _announced
+    if _mode == "plain" or x.device.type != "cpu" or x.dtype not in _SUFFIX:
+        return False
+    usable = load_library() is not None
+    if not _announced:
+        _announced = True
+        log.info("kernels: %s", "fused" if usable else "plain PyTorch")
+    return usable
+
+
+def _applies(cell: nn.Module, x: Tensor) -> bool:
+    return (
+        isinstance(cell, (nn.GRU, nn.LSTM))
+        and (cell.num_layers, cell.bidirectional, cell.bias, cell.batch_first) == (1, False, True, False)
+        and getattr(cell, "proj_size", 0) == 0
+        and _usable(x)
+    )
+
+
+def _call(name: str, dtype: torch.dtype, *arguments: Any) -> None:
+    """Tensors go by address; they stay alive through `arguments` until the call returns."""
+    function = getattr(load_library(), f"{name}_{_SUFFIX[dtype]}")
+    function(*map(_argument, arguments))
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        assert value.is_contiguous()
+        return ctypes.c_void_p(value.data_ptr())
+    if value is None:
+        return ctypes.c_void_p(None)
+    return ctypes.c_int(value) if isinstance(value, int) else value

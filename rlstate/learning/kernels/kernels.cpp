@@ -1,0 +1,388 @@
+// The recurrence (GRU, LSTM) forward and backward, whole rollouts, and the gradient of the policy's loss.
+//
+// Plain C++ with GCC/Clang vector extensions behind a C interface: no PyTorch headers, no BLAS, so it builds in seconds with
+// any compiler of the kind and is called through ctypes, which drops the interpreter lock. Everything runs on the calling
+// thread, and sums are added in an order that depends on the arguments' shapes alone: the same inputs give the same bits.
+//
+// Arrays are row-major and contiguous. T steps, B episodes, I inputs, H hidden units, A symbols. Weights are PyTorch's own:
+// w_ih [G H, I], w_hh [G H, H] with gates r, z, n (GRU, G = 3) or i, f, g, o (LSTM, G = 4). h_0 = c_0 = 0.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#else
+#define VECTOR_BYTES 32
+#endif
+
+namespace {
+
+template <class F> struct Types;
+template <> struct Types<float> {
+  typedef float Vec __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+  typedef int32_t Int __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+  static constexpr float round = 12582912.0f, limit = 87.0f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+  static constexpr int bias = 127, mantissa = 23, degree = 7;
+};
+template <> struct Types<double> {
+  typedef double Vec __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+  typedef int64_t Int __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+  static constexpr double round = 6755399441055744.0, limit = 708.0;
+  static constexpr double ln2_high = 6.93145751953125e-1, ln2_low = 1.42860682030941723212e-6;
+  static constexpr int bias = 1023, mantissa = 52, degree = 14;
+};
+template <class F> using Vec = typename Types<F>::Vec;
+template <class F> constexpr int lanes = VECTOR_BYTES / int(sizeof(F));
+
+template <class F> inline Vec<F> load(const F *p, int n = lanes<F>) {
+  Vec<F> v = {};
+  if (n == lanes<F>) std::memcpy(&v, p, sizeof v);
+  else std::memcpy(&v, p, n * sizeof(F));
+  return v;
+}
+template <class F> inline void store(F *p, Vec<F> v, int n = lanes<F>) {
+  if (n == lanes<F>) std::memcpy(p, &v, sizeof v);
+  else std::memcpy(p, &v, n * sizeof(F));
+}
+
+// exp(x) − 1 to rounding: x = n ln 2 + r, then 2^n (exp(r) − 1) + (2^n − 1). NaN stays NaN; beyond ±limit it saturates,
+// where sigmoid and tanh have long been constant.
+template <class F> inline Vec<F> expm1(Vec<F> x) {
+  typedef Types<F> K;
+  x = x > K::limit ? Vec<F>{} + K::limit : x;
+  x = x < -K::limit ? Vec<F>{} - K::limit : x;
+  const Vec<F> n = (x * F(1.44269504088896340736) + K::round) - K::round;
+  const Vec<F> r = (x - n * K::ln2_high) - n * K::ln2_low;
+  F factorial = 1;
+  F coefficient[K::degree + 1];
+  for (int i = 1; i <= K::degree; i++) coefficient[i] = F(1) / (factorial *= i);
+  Vec<F> p = Vec<F>{} + coefficient[K::degree];
+  for (int i = K::degree - 1; i >= 1; i--) p = p * r + coefficient[i];
+  p = p * r;
+  typename K::Int exponent = __builtin_convertvector(n, typename K::Int);
+  exponent = (exponent + K::bias) << K::mantissa;
+  Vec<F> scale;
+  std::memcpy(&scale, &exponent, sizeof scale);
+  return scale * p + (scale - F(1));
+}
+template <class F> inline Vec<F> sigmoid(Vec<F> x) { return F(1) / (expm1<F>(-x) + F(2)); }
+template <class F> inline Vec<F> tanh_(Vec<F> x) {
+  const Vec<F> e = expm1<F>(x + x);
+  return e / (e + F(2));
+}
+
+// --- C[M, N] += A[M, K] B[K, N], A by strides (so that Aᵀ needs no copy), B and C with unit column stride ---------------
+
+template <class F, int ROWS, int VECS>
+inline void tile(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int K) {
+  Vec<F> sum[ROWS][VECS];
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < VECS; j++) sum[i][j] = load(c + i * ldc + j * lanes<F>);
+  for (int k = 0; k < K; k++) {
+    Vec<F> right[VECS];
+    for (int j = 0; j < VECS; j++) right[j] = load(b + k * ldb + j * lanes<F>);
+    for (int i = 0; i < ROWS; i++) {
+      const F left = a[i * row + k * col];
+      for (int j = 0; j < VECS; j++) sum[i][j] += left * right[j];
+    }
+  }
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < VECS; j++) store(c + i * ldc + j * lanes<F>, sum[i][j]);
+}
+
+template <class F, int VECS>
+inline void columns(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int M, int K) {
+  int m = 0;
+  for (; m + 6 <= M; m += 6) tile<F, 6, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K);
+  for (; m + 4 <= M; m += 4) tile<F, 4, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K);
+  for (; m < M; m++) tile<F, 1, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K);
+}
+
+template <class F>
+void multiply_add(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int M, int N, int K) {
+  int n = 0;
+  for (; n + 2 * lanes<F> <= N; n += 2 * lanes<F>) columns<F, 2>(a, row, col, b + n, ldb, c + n, ldc, M, K);
+  for (; n + lanes<F> <= N; n += lanes<F>) columns<F, 1>(a, row, col, b + n, ldb, c + n, ldc, M, K);
+  for (int m = 0; n < N && m < M; m++)
+    for (int j = n; j < N; j++) {
+      F sum = c[m * ldc + j];
+      for (int k = 0; k < K; k++) sum += a[m * row + k * col] * b[k * ldb + j];
+      c[m * ldc + j] = sum;
+    }
+}
+
+template <class F> void transpose(const F *from, F *to, int rows, int cols) {
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < cols; j++) to[j * rows + i] = from[i * cols + j];
+}
+
+// --- one step of a cell, in place -----------------------------------------------------------------------------------------
+//
+// A row of the tape `s` of step t holds, for a GRU, r | z | u | n, where u = W_hn h + b_hn before the reset gate; for an
+// LSTM, i | f | g | o | c | tanh c. The step finds the preactivations there.
+
+template <class F> struct Cell {
+  const F *w_ih, *w_hh, *b_ih, *b_hh;
+  int I, H, gates, width;       // width of a row of the tape, in units of H
+  std::vector<F> in, recurrent; // w_ihᵀ [I, G H] and w_hhᵀ [H, G H]
+  Cell(const F *w_ih, const F *w_hh, const F *b_ih, const F *b_hh, int I, int H, bool lstm)
+      : w_ih(w_ih), w_hh(w_hh), b_ih(b_ih), b_hh(b_hh), I(I), H(H), gates(lstm ? 4 : 3), width(lstm ? 6 : 4),
+        in(size_t(I) * gates * H), recurrent(size_t(H) * gates * H) {
+    transpose(w_ih, in.data(), gates * H, I);
+    transpose(w_hh, recurrent.data(), gates * H, H);
+  }
+  bool lstm() const { return gates == 4; }
+
+  // x [B, I], h [B, H] (null: zeros), c [B, ·] with row stride `width H` (null: zeros) → tape s [B, width H], h_next [B, H]
+  void step(const F *x, const F *h, const F *c, F *s, F *h_next, int B) const {
+    const intptr_t W = intptr_t(width) * H;
+    for (int b = 0; b < B; b++) {
+      F *row = s + b * W;
+      const int shared = lstm() ? 4 * H : 2 * H;
+      for (int j = 0; j < shared; j++) row[j] = b_ih[j] + b_hh[j];
+      if (!lstm())
+        for (int j = 0; j < H; j++) row[2 * H + j] = b_hh[2 * H + j], row[3 * H + j] = b_ih[2 * H + j];
+    }
+    if (lstm()) multiply_add(x, I, 1, in.data(), 4 * H, s, W, B, 4 * H, I);
+    else {
+      multiply_add(x, I, 1, in.data(), 3 * H, s, W, B, 2 * H, I);
+      multiply_add(x, I, 1, in.data() + 2 * H, 3 * H, s + 3 * H, W, B, H, I);
+    }
+    if (h) multiply_add(h, H, 1, recurrent.data(), gates * H, s, W, B, gates * H, H);
+    for (int b = 0; b < B; b++) {
+      F *row = s + b * W;
+      for (int j = 0; j < H; j += lanes<F>) {
+        const int n = H - j < lanes<F> ? H - j : lanes<F>;
+        if (lstm()) {
+          const Vec<F> i = sigmoid<F>(load(row + j, n)), f = sigmoid<F>(load(row + H + j, n));
+          const Vec<F> g = tanh_<F>(load(row + 2 * H + j, n)), o = sigmoid<F>(load(row + 3 * H + j, n));
+          const Vec<F> cell = c ? f * load(c + b * W + j, n) + i * g : i * g, squashed = tanh_<F>(cell);
+          store(row + j, i, n), store(row + H + j, f, n), store(row + 2 * H + j, g, n), store(row + 3 * H + j, o, n);
+          store(row + 4 * H + j, cell, n), store(row + 5 * H + j, squashed, n), store(h_next + b * H + j, o * squashed, n);
+        } else {
+          const Vec<F> r = sigmoid<F>(load(row + j, n)), z = sigmoid<F>(load(row + H + j, n));
+          const Vec<F> u = load(row + 2 * H + j, n), candidate = tanh_<F>(load(row + 3 * H + j, n) + r * u);
+          const Vec<F> before = h ? load(h + b * H + j, n) : Vec<F>{};
+          store(row + j, r, n), store(row + H + j, z, n), store(row + 3 * H + j, candidate, n);
+          store(h_next + b * H + j, candidate + z * (before - candidate), n);
+        }
+      }
+    }
+  }
+
+  // dh [B, H] is the gradient of this step's h: it becomes that of the step before; dc likewise (LSTM). d [B, width H]
+  // receives the gradients of the preactivations: r | z | u | n, or i | f | g | o.
+  void step_back(const F *s, const F *h, const F *c, F *dh, F *dc, F *d, int B) const {
+    const intptr_t W = intptr_t(width) * H;
+    for (int b = 0; b < B; b++) {
+      const F *row = s + b * W;
+      F *out = d + b * W;
+      for (int j = 0; j < H; j += lanes<F>) {
+        const int k = H - j < lanes<F> ? H - j : lanes<F>;
+        const Vec<F> grad = load(dh + b * H + j, k);
+        if (lstm()) {
+          const Vec<F> i = load(row + j, k), f = load(row + H + j, k), g = load(row + 2 * H + j, k), o = load(row + 3 * H + j, k);
+          const Vec<F> squashed = load(row + 5 * H + j, k), before = c ? load(c + b * W + j, k) : Vec<F>{};
+          const Vec<F> cell = load(dc + b * H + j, k) + grad * o * (F(1) - squashed * squashed);
+          store(out + j, cell * g * i * (F(1) - i), k), store(out + H + j, cell * before * f * (F(1) - f), k);
+          store(out + 2 * H + j, cell * i * (F(1) - g * g), k), store(out + 3 * H + j, grad * squashed * o * (F(1) - o), k);
+          store(dc + b * H + j, cell * f, k), store(dh + b * H + j, Vec<F>{}, k);
+        } else {
+          const Vec<F> r = load(row + j, k), z = load(row + H + j, k), u = load(row + 2 * H + j, k), n = load(row + 3 * H + j, k);
+          const Vec<F> before = h ? load(h + b * H + j, k) : Vec<F>{};
+          const Vec<F> dn = grad * (F(1) - z) * (F(1) - n * n);
+          store(out + j, dn * u * r * (F(1) - r), k), store(out + H + j, grad * (before - n) * z * (F(1) - z), k);
+          store(out + 2 * H + j, dn * r, k), store(out + 3 * H + j, dn, k), store(dh + b * H + j, grad * z, k);
+        }
+      }
+    }
+    if (h) multiply_add(d, W, 1, w_hh, H, dh, H, B, H, gates * H);
+  }
+};
+
+// --- whole sequences --------------------------------------------------------------------------------------------------------
+
+template <class F>
+void forward(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh, const F *b_ih, const F *b_hh,
+             F *tape, F *hs) {
+  const Cell<F> cell(w_ih, w_hh, b_ih, b_hh, I, H, lstm);
+  const size_t S = size_t(B) * cell.width * H, N = size_t(B) * H;
+  for (int t = 0; t < T; t++)
+    cell.step(x + size_t(t) * B * I, t ? hs + (t - 1) * N : nullptr, t && lstm ? tape + (t - 1) * S + 4 * H : nullptr,
+              tape + t * S, hs + t * N, B);
+}
+
+// dhs [T, B, H] → gradients of the weights (transposed: dw_ih [I, G H], dw_hh [H, G H]) and biases, all zero on entry;
+// dx [T, B, I] (zero on entry) if it is not null. `d` [T, B, width H] is scratch.
+template <class F>
+void backward(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh, const F *b_ih, const F *b_hh,
+              const F *tape, const F *hs, const F *dhs, F *d, F *dw_ih, F *dw_hh, F *db_ih, F *db_hh, F *dx) {
+  const Cell<F> cell(w_ih, w_hh, b_ih, b_hh, I, H, lstm);
+  const intptr_t W = intptr_t(cell.width) * H, G = cell.gates * H;
+  const size_t S = size_t(B) * W, N = size_t(B) * H;
+  std::vector<F> dh(N, F(0)), dc(lstm ? N : 0, F(0));
+  for (int t = T - 1; t >= 0; t--) {
+    for (size_t i = 0; i < N; i++) dh[i] += dhs[t * N + i];
+    cell.step_back(tape + t * S, t ? hs + (t - 1) * N : nullptr, t && lstm ? tape + (t - 1) * S + 4 * H : nullptr,
+                   dh.data(), dc.data(), d + t * S, B);
+  }
+  const int rows = T * B;
+  if (T > 1) multiply_add(hs, 1, H, d + S, W, dw_hh, G, H, int(G), (T - 1) * B);
+  if (lstm) multiply_add(x, 1, I, d, W, dw_ih, G, I, int(G), rows);
+  else {
+    multiply_add(x, 1, I, d, W, dw_ih, G, I, 2 * H, rows);
+    multiply_add(x, 1, I, d + 3 * H, W, dw_ih + 2 * H, G, I, H, rows);
+  }
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < G; j++) db_hh[j] += d[i * W + j];
+  for (int j = 0; j < G; j++) db_ih[j] = db_hh[j];
+  if (!lstm) {
+    for (int j = 0; j < H; j++) db_ih[2 * H + j] = F(0);
+    for (int i = 0; i < rows; i++)
+      for (int j = 0; j < H; j++) db_ih[2 * H + j] += d[i * W + 3 * H + j];
+  }
+  if (dx) {
+    if (lstm) multiply_add(d, W, 1, w_ih, I, dx, I, rows, I, 4 * H);
+    else {
+      multiply_add(d, W, 1, w_ih, I, dx, I, rows, I, 2 * H);
+      multiply_add(d + 3 * H, W, 1, w_ih + size_t(2) * H * I, I, dx, I, rows, I, H);
+    }
+  }
+}
+
+// --- rollouts -----------------------------------------------------------------------------------------------------------------
+
+// The loop of rlstate/learning/rollout.py. Observations come with everything filled in but the last symbol (from column 0)
+// and the leaked colour (from column `colour_at`; `leak` is null where nothing leaks).
+template <class F>
+void play(int lstm, int T, int B, int I, int H, int A, int greedy, const F *w_ih, const F *w_hh, const F *b_ih, const F *b_hh,
+          const F *w_policy, const F *b_policy, const F *w_value, const F *b_value, const int64_t *transitions,
+          const uint8_t *controllable, const int64_t *random_symbol, const float *choice, const uint8_t *leak,
+          const int64_t *colouring, int colour_at, F *x, int64_t *symbols, int64_t *states, int64_t *colours, F *hs, F *logits,
+          F *values) {
+  const Cell<F> cell(w_ih, w_hh, b_ih, b_hh, I, H, lstm);
+  const size_t S = size_t(B) * cell.width * H, N = size_t(B) * H;
+  std::vector<F> tape(2 * S), p(A);
+  for (int t = 0; t < T; t++) {
+    const size_t at = size_t(t) * B;
+    for (int b = 0; b < B; b++) {
+      if (t) x[(at + b) * I + symbols[at - B + b]] = F(1);
+      if (leak && leak[at + b]) {
+        colours[at + b] = colouring[states[at + b]];
+        x[(at + b) * I + colour_at + colours[at + b]] = F(1);
+      }
+    }
+    F *now = tape.data() + (t % 2) * S;
+    const F *before = tape.data() + ((t + 1) % 2) * S;
+    cell.step(x + at * I, t ? hs + (t - 1) * N : nullptr, t && lstm ? before + 4 * H : nullptr, now, hs + t * N, B);
+    for (int b = 0; b < B; b++) {
+      const F *h = hs + t * N + size_t(b) * H;
+      F *logit = logits + (at + b) * A;
+      for (int a = 0; a <= A; a++) {
+        const F *w = a < A ? w_policy + size_t(a) * H : w_value;
+        Vec<F> sum = {};
+        for (int j = 0; j < H; j += lanes<F>) {
+          const int n = H - j < lanes<F> ? H - j : lanes<F>;
+          sum += load(h + j, n) * load(w + j, n);
+        }
+        F total = a < A ? b_policy[a] : *b_value;
+        for (int i = 0; i < lanes<F>; i++) total += sum[i];
+        (a < A ? logit[a] : values[at + b]) = total;
+      }
+      int64_t symbol = random_symbol[at + b];
+      if (controllable[at + b]) {
+        int best = 0;
+        for (int a = 1; a < A; a++)
+          if (logit[a] > logit[best]) best = a;
+        symbol = best;
+        if (!greedy) {
+          F total = 0, cumulative = 0;
+          for (int a = 0; a < A; a++) total += p[a] = std::exp(logit[a] - logit[best]);
+          for (symbol = 0; symbol < A - 1; symbol++)
+            if (F(choice[at + b]) < (cumulative += p[symbol] / total)) break;
+        }
+      }
+      symbols[at + b] = symbol;
+      states[at + B + b] = transitions[states[at + b] * A + symbol];
+    }
+  }
+}
+
+// --- the loss of rlstate/learning/objectives.py and its gradient ------------------------------------------------------------
+
+// terms: policy loss, value loss, entropy. dlogits [N, A] and dvalues [N] are the gradients of
+// policy loss + value_weight · value loss − entropy_weight · entropy.
+template <class F>
+void loss(int ppo, int N, int A, F clip, F value_weight, F entropy_weight, const F *logits, const F *values,
+          const int64_t *symbols, const uint8_t *controllable, const F *old_log_probs, const F *advantages, const F *targets,
+          F *terms, F *dlogits, F *dvalues) {
+  int count = 0;
+  for (int i = 0; i < N; i++) count += controllable[i] != 0;
+  const F weight = F(1) / F(count > 1 ? count : 1);
+  double policy = 0, value = 0, entropies = 0;
+  std::vector<F> p(A), log_p(A);
+  for (int i = 0; i < N; i++) {
+    const F *logit = logits + size_t(i) * A;
+    F *gradient = dlogits + size_t(i) * A;
+    const F miss = values[i] - targets[i];
+    value += double(miss) * miss;
+    dvalues[i] = value_weight * F(2) * miss / F(N);
+    if (!controllable[i]) {
+      for (int a = 0; a < A; a++) gradient[a] = F(0);
+      continue;
+    }
+    F highest = logit[0], total = 0, entropy = 0;
+    for (int a = 1; a < A; a++) highest = logit[a] > highest ? logit[a] : highest;
+    for (int a = 0; a < A; a++) total += std::exp(logit[a] - highest);
+    const F normalizer = highest + std::log(total);
+    for (int a = 0; a < A; a++) log_p[a] = logit[a] - normalizer, p[a] = std::exp(log_p[a]), entropy -= p[a] * log_p[a];
+    const F advantage = advantages[i];
+    F slope = advantage; // of the surrogate in the log-probability
+    if (ppo) {
+      const F ratio = std::exp(log_p[symbols[i]] - old_log_probs[i]);
+      const F clipped = ratio < F(1) - clip ? F(1) - clip : ratio > F(1) + clip ? F(1) + clip : ratio;
+      const bool stopped = clipped * advantage < ratio * advantage;
+      policy -= double(stopped ? clipped * advantage : ratio * advantage);
+      slope = stopped ? F(0) : ratio * advantage;
+    } else
+      policy -= double(log_p[symbols[i]] * advantage);
+    entropies += entropy;
+    for (int a = 0; a < A; a++)
+      gradient[a] = weight * (slope * (p[a] - F(a == symbols[i])) + entropy_weight * p[a] * (log_p[a] + entropy));
+  }
+  terms[0] = F(policy) * weight, terms[1] = F(value / N), terms[2] = F(entropies) * weight;
+}
+
+} // namespace
+
+#define EXPORT(F, NAME)                                                                                                        \
+  extern "C" void forward_##NAME(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh,               \
+                                 const F *b_ih, const F *b_hh, F *tape, F *hs) {                                               \
+    forward<F>(lstm, T, B, I, H, x, w_ih, w_hh, b_ih, b_hh, tape, hs);                                                         \
+  }                                                                                                                            \
+  extern "C" void backward_##NAME(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh,              \
+                                  const F *b_ih, const F *b_hh, const F *tape, const F *hs, const F *dhs, F *d, F *dw_ih,      \
+                                  F *dw_hh, F *db_ih, F *db_hh, F *dx) {                                                       \
+    backward<F>(lstm, T, B, I, H, x, w_ih, w_hh, b_ih, b_hh, tape, hs, dhs, d, dw_ih, dw_hh, db_ih, db_hh, dx);                \
+  }                                                                                                                            \
+  extern "C" void play_##NAME(int lstm, int T, int B, int I, int H, int A, int greedy, const F *w_ih, const F *w_hh,           \
+                              const F *b_ih, const F *b_hh, const F *w_policy, const F *b_policy, const F *w_value,            \
+                              const F *b_value, const int64_t *transitions, const uint8_t *controllable,                       \
+                              const int64_t *random_symbol, const float *choice, const uint8_t *leak,                          \
+                              const int64_t *colouring, int colour_at, F *x, int64_t *symbols, int64_t *states,                \
+                              int64_t *colours, F *hs, F *logits, F *values) {                                                 \
+    play<F>(lstm, T, B, I, H, A, greedy, w_ih, w_hh, b_ih, b_hh, w_policy, b_policy, w_value, b_value, transitions,            \
+            controllable, random_symbol, choice, leak, colouring, colour_at, x, symbols, states, colours, hs, logits, values); \
+  }                                                                                                                            \
+  extern "C" void loss_##NAME(int ppo, int N, int A, F clip, F value_weight, F entropy_weight, const F *logits,                \
+                              const F *values, const int64_t *symbols, const uint8_t *controllable,                            \
+                              const F *old_log_probs, const F *advantages, const F *targets, F *terms, F *dlogits,             \
+                              F *dvalues) {                                                                                    \
+    loss<F>(ppo, N, A, clip, value_weight, entropy_weight, logits, values, symbols, controllable, old_log_probs, advantages,   \
+            targets, terms, dlogits, dvalues);                                                                                 \
+  }
+EXPORT(float, f32)
+EXPORT(double, f64)

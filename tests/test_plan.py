@@ -1,0 +1,134 @@
+"""From a configuration to runs: what is refused, what the folder's name depends on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rlstate.automata import DFA, zoo
+from rlstate.plan import ConfigurationError, plan
+from rlstate.train import compose, configuration_folder, register_tasks
+
+EXPERIMENTS = sorted(path.stem for path in (configuration_folder() / "experiment").glob("*.yaml"))
+
+
+def runs(*overrides: str):
+    return plan(compose(["logger=files", *overrides]))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_composes_and_takes_another_task_on_top(experiment):
+    for each in runs(f"+experiment={experiment}"):
+        assert each.experiment == experiment or each.experiment.startswith(experiment)
+    assert {each.task.name for each in runs(f"+experiment={experiment}", "task=mod_5", "tasks=null")} == {"mod_5"}
+    for group, choice in (("encoder", "lstm"), ("algorithm", "a2c"), ("auxiliary", "state"), ("shaping", "none")):
+        runs(f"+experiment={experiment}", f"{group}={choice}")
+
+
+def test_tasks_by_name_by_parameter_and_as_a_fleet():
+    assert runs("task=mod_13")[0].task.dfa == zoo.make("mod_13")
+    assert runs("task=mod_k", "task.k=7")[0].task.name == "mod_7"
+    assert runs("+experiment=quickstart", "task.k=7")[0].task.name == "mod_7"
+    assert runs("task=ends_with_0110")[0].task.dfa == zoo.make("ends_with_0110")
+    fleet = runs("tasks=[parity,mod_5,mined_ean]", "seeds=2", "task.horizon=6")
+    assert [run.label for run in fleet] == [
+        f"{name}/seed={seed}" for name in ("parity", "mod_5", "mined_ean") for seed in (0, 1)
+    ]
+    assert {run.task.horizon for run in fleet} == {6}
+    assert [run.seed for run in runs("seeds=[4,2]")] == [4, 2]
+
+
+def test_the_folder_depends_on_what_decides_the_numbers_and_on_nothing_else(tmp_path):
+    base = runs("task=mod_5")[0]
+    for same in ("seeds=[0,5]", "device=cpu", "threads=1", "checkpoint_every=7", "export=rollouts", "name=other"):
+        assert runs("task=mod_5", same)[0].hash == base.hash
+    for other in ("iterations=17", "emission.beta=0.1", "encoder.hidden=32", "algorithm.entropy=0.02", "task.p_control=0.6",
+                  "task.horizon=13", "probe.episodes=100", "auxiliary=state", "shaping=oracle", "task=mod_7"):  # fmt: skip
+        assert runs("task=mod_5", other)[0].hash != base.hash, other
+    # The automaton's content, not where it comes from.
+    path = tmp_path / "mine.json"
+    dfa = zoo.make("mod_5")
+    path.write_text(
+        json.dumps({"alphabet": list(dfa.alphabet), "transitions": dfa.transitions.tolist(),
+                    "accepting": dfa.accepting.tolist(), "start": 0})  # fmt: skip
+    )
+    from_file = runs("task=file", f"task.path={path}")[0]
+    assert (from_file.hash, from_file.task.name) == (base.hash, "mine")
+
+
+def three_symbols(k: int = 3) -> DFA:
+    return zoo.make("mod_k_hold", k=k)
+
+
+def test_an_automaton_by_regular_expression_and_by_dotted_path(monkeypatch, tmp_path):
+    assert runs("task=file", "task.regex='(0|1)*101'")[0].task.dfa.equivalent(zoo.make("ends_with_101")) is None
+    (tmp_path / "my_machines.py").write_text(
+        "from rlstate.automata import zoo\nfixed = zoo.make('parity')\ndef make(k): return zoo.make('mod_k', k=k)\nnumber = 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert runs("task=custom", "task.name=my_machines.fixed")[0].task.dfa == zoo.make("parity")
+    assert runs("task=custom", "task.name=my_machines.make", "+task.parameters.k=5")[0].task.dfa == zoo.make("mod_5")
+    with pytest.raises(ConfigurationError, match="it must be a DFA"):
+        runs("task=custom", "task.name=my_machines.number")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["task=mod_1"], "at least 2"),
+        (["task=mod_k", "task.k=0"], "at least 2"),
+        (["task.horizon=0"], "horizon=0"),
+        (["task.p_control=1.5"], r"p_control=1.5.*0 to 1"),
+        (["emission.beta=-0.1"], "beta=-0.1"),
+        (["emission.colouring=rainbow"], "rainbow"),
+        (["algorithm.batch=0"], "algorithm.batch is 0"),
+        (["iterations=0"], "iterations=0"),
+        (["seeds=0"], "seeds=0"),
+        (["seeds=[]"], "seeds=\\[\\]"),
+        (["seeds=-3"], "seeds=-3"),
+        (["+algorithm.learning_rat=1"], "learning_rat is unknown"),
+        (["shaping=oracle", "algorithm.credit=broadcast"], "broadcast changes nothing"),
+        (["device=tpu"], "tpu"),
+        (["encoder=custom", "encoder.name=nowhere.Encoder"], "cannot import the encoder"),
+        (["encoder=transformer", "encoder.heads=5"], "multiple of encoder.heads"),
+        (["+encoder.hiden=3"], "hiden"),
+        (["task=file"], "task.path"),
+        (["task=file", "task.path=/no/such.dot"], "no such file"),
+        (["task=file", "task.regex='(01'"], "\\("),
+        (["task=custom", "task.name=no.such.machine"], "cannot be imported"),
+        (["tasks=[parity,mod_x]"], "Unknown task 'mod_x'"),
+        (["tasks=parity"], "must be a list"),
+        (["export=everything"], "export='everything'"),
+        (["name='a/b'"], "names a folder"),
+        (["probe.episodes=3"], "at least 10"),
+        (["threads=0"], "threads=0"),
+        (["logger.name=tensorboard"], "tensorboard"),
+    ],
+)
+def test_bad_input_ends_at_once_in_one_sentence(overrides, says, tmp_path):
+    with pytest.raises(ConfigurationError, match=says) as raised:
+        runs(*overrides, f"paths.runs={tmp_path}")
+    assert "\n\n" not in str(raised.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_task_is_answered_with_those_that_are_close():
+    with pytest.raises(ValueError, match="parity"):
+        register_tasks(["task=parrity"])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('digraph g { a [shape=doublecircle]; a -> a [label="0"]; }', "initial state|start"),
+        ('digraph g { __start0 -> a; a [shape=doublecircle]; b; a -> a [label="0"]; a -> b [label="1"]; b -> b [label="0"]; }', "complete"),
+        ('digraph g { __start0 -> a; a; b [shape=doublecircle]; a -> a [label="0"]; b -> b [label="0"]; }', "cannot be reached"),
+        ("digraph g { }", ""),
+    ],
+)  # fmt: skip
+def test_files_that_make_no_task(tmp_path, content, says):
+    path = tmp_path / "machine.dot"
+    path.write_text(content)
+    with pytest.raises(ConfigurationError, match=says):
+        runs("task=file", f"task.path={path}")
