@@ -188,7 +188,7 @@ def _automaton(task: dict[str, Any]) -> tuple[str, DFA]:
             raise ConfigurationError(
                 f"task.name={name}: cannot be imported ({error}); is its folder on PYTHONPATH?"
             ) from error
-        dfa = made if isinstance(made, DFA) else made(**(task.get("parameters") or {}))
+        dfa = made(**(task.get("parameters") or {})) if callable(made) else made
         if not isinstance(dfa, DFA):
             raise ConfigurationError(f"task.name={name} gave a {type(dfa).__name__}; it must be a DFA or return one")
         return _folder_name(attribute), dfa

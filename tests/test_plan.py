@@ -43,15 +43,31 @@ def test_the_folder_depends_on_what_decides_the_numbers_and_on_nothing_else(tmp_
     base = runs("task=mod_5")[0]
     for same in ("seeds=[0,5]", "device=cpu", "threads=1", "checkpoint_every=7", "export=rollouts", "name=other"):
         assert runs("task=mod_5", same)[0].hash == base.hash
-    for other in ("iterations=17", "emission.beta=0.1", "encoder.hidden=32", "algorithm.entropy=0.02", "task.p_control=0.6",
-                  "task.horizon=13", "probe.episodes=100", "auxiliary=state", "shaping=oracle", "task=mod_7"):  # fmt: skip
+    for other in (
+        "iterations=17",
+        "emission.beta=0.1",
+        "encoder.hidden=32",
+        "algorithm.entropy=0.02",
+        "task.p_control=0.6",
+        "task.horizon=13",
+        "probe.episodes=100",
+        "auxiliary=state",
+        "shaping=oracle",
+        "task=mod_7",
+    ):
         assert runs("task=mod_5", other)[0].hash != base.hash, other
     # The automaton's content, not where it comes from.
     path = tmp_path / "mine.json"
     dfa = zoo.make("mod_5")
     path.write_text(
-        json.dumps({"alphabet": list(dfa.alphabet), "transitions": dfa.transitions.tolist(),
-                    "accepting": dfa.accepting.tolist(), "start": 0})  # fmt: skip
+        json.dumps(
+            {
+                "alphabet": list(dfa.alphabet),
+                "transitions": dfa.transitions.tolist(),
+                "accepting": dfa.accepting.tolist(),
+                "start": 0,
+            }
+        )  # fmt: skip
     )
     from_file = runs("task=file", f"task.path={path}")[0]
     assert (from_file.hash, from_file.task.name) == (base.hash, "mine")
@@ -122,7 +138,11 @@ def test_an_unknown_task_is_answered_with_those_that_are_close():
     ("content", "says"),
     [
         ('digraph g { a [shape=doublecircle]; a -> a [label="0"]; }', "initial state|start"),
-        ('digraph g { __start0 -> a; a [shape=doublecircle]; b; a -> a [label="0"]; a -> b [label="1"]; b -> b [label="0"]; }', "complete"),
+        (
+            'digraph g { __start0 -> a; a [shape=doublecircle]; b; a -> a [label="0"]; a -> b [label="1"]; '
+            'b -> b [label="0"]; }',
+            "complete",
+        ),
         ('digraph g { __start0 -> a; a; b [shape=doublecircle]; a -> a [label="0"]; b -> b [label="0"]; }', "cannot be reached"),
         ("digraph g { }", ""),
     ],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+
+from rlstate.statistics import mean_interval
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def seed_averaged(
 
     Each result has `recovery`, `val_n`, `gain` and, for a single seed's interval, `gain_se`; `capacity_saturated` is
     optional. Seeds in which a figure is None are left out of its mean, with a note. `gain_interval`: 95 % over seeds;
-    by default Student's t, for one seed its own ±1.96 standard errors. Raises ValueError for no results.
+    by default bootstrap, for one seed its own ±1.96 standard errors. Raises ValueError for no results.
     """
     if not results:
         raise ValueError("there are no results to average: give those of at least one seed.")
@@ -117,10 +117,8 @@ def _gain_interval(results: Sequence[Mapping[str, Any]]) -> tuple[float, float] 
     gains = [r["gain"] for r in results if r.get("gain") is not None]
     if not gains:
         return None
-    mean, n = float(np.mean(gains)), len(gains)
-    if n == 1:
-        errors = [r.get("gain_se") for r in results if r.get("gain") is not None]
-        half = 1.96 * (errors[0] or 0.0)
-    else:
-        half = float(stats.t.ppf(0.975, n - 1) * np.std(gains, ddof=1) / math.sqrt(n))
-    return mean - half, mean + half
+    if len(gains) == 1:
+        (error,) = [r.get("gain_se") or 0.0 for r in results if r.get("gain") is not None]
+        return gains[0] - 1.96 * error, gains[0] + 1.96 * error
+    _, low, high = mean_interval(gains)
+    return low, high

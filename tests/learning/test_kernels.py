@@ -21,7 +21,9 @@ from rlstate.learning.objectives import Algorithm, Auxiliary, Batch, objective, 
 from rlstate.learning.rollout import rollout
 from rlstate.learning.trainer import Learner
 
-pytestmark = pytest.mark.skipif(build.load_library() is None, reason="there is no C++ compiler here to build the kernels with")
+pytestmark = pytest.mark.skipif(
+    build.load_library() is None, reason="there is no C++ compiler here to build the kernels with"
+)
 
 CELLS = {"gru": nn.GRU, "lstm": nn.LSTM}
 
@@ -106,7 +108,12 @@ def test_nan_and_infinity_survive(name):
 
 def test_what_the_kernels_do_not_know_is_left_to_pytorch():
     x = noise(3, 2, 4)
-    for module in (nn.GRU(4, 3, num_layers=2), nn.GRU(4, 3, bidirectional=True), nn.LSTM(4, 3, proj_size=2), nn.RNN(4, 3)):
+    for module in (
+        nn.GRU(4, 3, num_layers=2),
+        nn.GRU(4, 3, bidirectional=True),
+        nn.LSTM(4, 3, proj_size=2),
+        nn.RNN(4, 3),
+    ):
         assert kernels.recurrence(module.double(), x) is None
     assert kernels.recurrence(nn.GRU(4, 3).half(), x.half()) is None
     with kernels.using("plain"):
@@ -199,7 +206,9 @@ def test_sums_have_one_order(name):
         torch.set_num_threads(threads)
         x = torch.empty(12 * 64 * 6 + offset)[offset:].view(12, 64, 6).copy_(noise(12, 64, 6, dtype=torch.float32))
         hs = kernels.recurrence(module, x)
-        found.append(torch.cat([g.flatten() for g in torch.autograd.grad(hs.square().sum(), list(module.parameters()))]))
+        found.append(
+            torch.cat([g.flatten() for g in torch.autograd.grad(hs.square().sum(), list(module.parameters()))])
+        )
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
 

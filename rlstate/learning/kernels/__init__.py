@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -100,9 +101,9 @@ class _Recurrence(torch.autograd.Function):
         x = x.contiguous()
         steps, batch, inputs = x.shape
         hidden = w_hh.shape[1]
-        tape = x.new_empty(steps, batch, (6 if lstm else 4) * hidden)
+        tape = _Buffer(x, steps * batch * (6 if lstm else 4) * hidden)
         hs = x.new_empty(steps, batch, hidden)
-        _call("forward", x.dtype, lstm, steps, batch, inputs, hidden, x, w_ih, w_hh, b_ih, b_hh, tape, hs)
+        _call("forward", x.dtype, lstm, steps, batch, inputs, hidden, x, w_ih, w_hh, b_ih, b_hh, tape.tensor, hs)
         ctx.lstm, ctx.tape = lstm, tape
         ctx.save_for_backward(x, w_ih, w_hh, b_ih, b_hh, hs)
         return hs
@@ -117,11 +118,30 @@ class _Recurrence(torch.autograd.Function):
         dw_ih, dw_hh = x.new_zeros(inputs, gates), x.new_zeros(hidden, gates)
         db_ih, db_hh = torch.zeros_like(b_ih), torch.zeros_like(b_hh)
         dx = torch.zeros_like(x) if ctx.needs_input_grad[1] else None
+        scratch = _Buffer(x, ctx.tape.tensor.numel())
         _call(
-            "backward", x.dtype, ctx.lstm, steps, batch, inputs, hidden, x, w_ih, w_hh, b_ih, b_hh, ctx.tape, hs,
-            dhs.contiguous(), torch.empty_like(ctx.tape), dw_ih, dw_hh, db_ih, db_hh, dx,
+            "backward", x.dtype, ctx.lstm, steps, batch, inputs, hidden, x, w_ih, w_hh, b_ih, b_hh, ctx.tape.tensor, hs,
+            dhs.contiguous(), scratch.tensor, dw_ih, dw_hh, db_ih, db_hh, dx,
         )  # fmt: skip
         return None, dx, dw_ih.t(), dw_hh.t(), db_ih, db_hh
+
+
+class _Buffer:
+    """Memory for a tape, taken over from one that is gone where there is one.
+
+    A tape is megabytes, and the system zeroes fresh memory page by page: a tenth of an iteration.
+    """
+
+    _spare = threading.local()
+
+    def __init__(self, like: Tensor, numel: int):
+        spare: list[Tensor] = getattr(self._spare, "tensors", [])
+        fitting = (i for i, each in enumerate(spare) if each.numel() == numel and each.dtype == like.dtype)
+        index = next(fitting, None)
+        self.tensor = like.new_empty(numel) if index is None else spare.pop(index)
+
+    def __del__(self) -> None:
+        self._spare.tensors = [self.tensor, *getattr(self._spare, "tensors", [])][:4]
 
 
 class _Loss(torch.autograd.Function):
