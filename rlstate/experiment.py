@@ -19,6 +19,7 @@ from rlstate.automata import load as load_automaton
 from rlstate.control import EmissionChannel
 from rlstate.control.task import Task
 from rlstate.fleet import Job, run_jobs
+from rlstate.learning import kernels
 from rlstate.learning.objectives import Auxiliary
 from rlstate.learning.policy import Policy
 from rlstate.learning.trainer import Diverged, new_policy
@@ -89,7 +90,11 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger) -> None
     threads = config["threads"] or os.cpu_count() or 1
     iterations = runs[0].plan.iterations
 
-    with _one_thread_each(), tqdm(total=iterations, desc=config["name"], unit="it", dynamic_ncols=True) as bar:
+    with (
+        _one_thread_each(),
+        kernels.using(config["kernels"]),
+        tqdm(total=iterations, desc=config["name"], unit="it", dynamic_ncols=True) as bar,
+    ):
 
         def tick() -> None:
             bar.n = int(sum(each.iteration for each in runs) / len(runs))
@@ -189,7 +194,7 @@ def estimate(config: Mapping[str, Any], iterations: int = 5) -> str:
     pending = [each for each in plans if each.folder.read_result() is None]
     seconds = 0.0
     per_iteration: dict[str, float] = {}  # by task: what else differs between runs is only the seed
-    with _one_thread_each():
+    with _one_thread_each(), kernels.using(plans[0].config["kernels"]):
         for each in pending:
             if each.task.name not in per_iteration:
                 learner = each.learner()

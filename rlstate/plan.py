@@ -22,6 +22,7 @@ from rlstate.automata import DFA, from_regex, zoo
 from rlstate.automata import load as load_automaton
 from rlstate.control import EmissionChannel
 from rlstate.control.task import Task
+from rlstate.learning import kernels
 from rlstate.learning.objectives import Algorithm, Auxiliary
 from rlstate.learning.trainer import Learner
 from rlstate.probes.verdict import Thresholds
@@ -112,6 +113,10 @@ def _plan(config: dict[str, Any]) -> list[RunPlan]:
         raise ConfigurationError(
             "probe.episodes and probe.curve_episodes must be at least 10: they are split three ways"
         )
+    if config["kernels"] not in kernels.MODES:
+        raise ConfigurationError(f"kernels={config['kernels']!r} is unknown; it can be {', '.join(kernels.MODES)}")
+    if config["kernels"] == "fused" and not kernels.available():
+        raise ConfigurationError("kernels=fused, but they cannot be built here; use kernels=auto or kernels=plain")
     logger = config["logger"]
     if logger["name"] not in ("wandb", "files"):
         raise ConfigurationError(f"logger.name={logger['name']!r} is unknown; it can be wandb or files")
@@ -213,6 +218,7 @@ _DOES_NOT_DECIDE = {
     "tasks",
     "seeds",
     "device",
+    "kernels",
     "threads",
     "logger",
     "paths",

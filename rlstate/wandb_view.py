@@ -38,8 +38,18 @@ class WandbView:
         self._open: dict[Path, Any] = {}
         self._sent: dict[Path, int] = {}  # iteration of the last row that was sent
         self._done: set[Path] = set()
+        self._broken = False
 
     def update(self, plan: RunPlan, finished: Mapping[str, Any] | None, failed: str | None) -> None:
+        if self._broken:
+            return
+        try:
+            self._update(plan, finished, failed)
+        except Exception as error:  # a view must not cost the runs that it shows
+            self._broken = True
+            log.warning("W&B failed (%s); the runs go on, and their folders have everything", error)
+
+    def _update(self, plan: RunPlan, finished: Mapping[str, Any] | None, failed: str | None) -> None:
         path = plan.folder.path
         ended = finished is not None or failed is not None
         if path in self._done or (self._mode == "offline" and not ended):

@@ -337,10 +337,7 @@ def test_a_sweep_on_the_cores_has_the_same_result(tmp_path):
 
 
 def test_one_wandb_run_for_each_training_run(tmp_path):
-    done = command(
-        tmp_path, *SMALL, "logger=wandb", "iterations=3",
-        WANDB_API_KEY="", WANDB_MODE="", HOME=str(tmp_path), NETRC=str(tmp_path / "none"),
-    )  # fmt: skip
+    done = command(tmp_path, *SMALL, "logger=wandb", "iterations=3", HOME=str(tmp_path), NETRC=str(tmp_path / "none"))
     assert done.returncode == 0, done.stderr
     runs = [path for path in (tmp_path / "runs" / "wandb").iterdir() if path.name.startswith("offline-run")]
     assert len(runs) == 2
@@ -352,4 +349,3 @@ def test_divergence_on_the_command_line_is_status_1(tmp_path):
     assert done.returncode == 1, done.stderr
     assert "2 failed:" in done.stderr
     assert "learning_rate" in done.stderr
-    

@@ -16,4 +16,6 @@ def test_it_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("RLSTATE_NOTEBOOK_RUNS", str(tmp_path))
     notebook = nbformat.read(path, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "notebooks are kept without outputs"
-    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": path.parent}}).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": path.parent}}
+    ).execute()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+
+_global_generator = threading.Lock()
 
 
 class Heads(NamedTuple):
@@ -52,8 +56,9 @@ def build_policy(
 ) -> Policy:
     """A policy with PyTorch's default initial weights, drawn from `seed` alone.
 
-    Modules draw their initial weights from torch's global generator; it is borrowed and given back as it was.
+    Modules draw their initial weights from torch's global generator; it is borrowed and given back as it was, by one thread
+    at a time.
     """
-    with torch.random.fork_rng(devices=[]):
+    with _global_generator, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Policy(make(), n_symbols, auxiliary_outputs).to(dtype)

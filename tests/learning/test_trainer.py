@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -255,6 +256,14 @@ def test_nothing_global_is_seeded_or_drawn_from():
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
     assert random.getstate() == before[2]
+
+
+def test_weights_are_drawn_from_the_seed_also_when_threads_draw_at_once():
+    expected = [weights(learner(seed=seed)) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            drawn = list(pool.map(lambda seed: weights(learner(seed=seed)), range(4)))
+            assert all(torch.equal(a, b) for a, b in zip(expected, drawn))
 
 
 def test_an_auxiliary_does_not_change_the_initial_policy():

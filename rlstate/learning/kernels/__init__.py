@@ -28,7 +28,7 @@ log = logging.getLogger("rlstate")
 
 MODES = ("auto", "fused", "plain")
 _SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
-_mode = os.environ.get("RLSTATE_KERNELS", "auto")
+_mode = os.environ.get("RLSTATE_KERNELS", "auto")  # what `auto` stands for, until `using` says otherwise
 _announced = False
 
 
@@ -43,13 +43,20 @@ def using(mode: str) -> Iterator[None]:
     global _mode
     if mode not in MODES:
         raise ValueError(f"kernels={mode!r} is unknown; it can be {', '.join(MODES)}")
-    if mode == "fused" and load_library() is None:
+    if mode == "fused" and not available():
         raise RuntimeError("kernels=fused, but the kernels cannot be built here; use kernels=auto or kernels=plain")
-    before, _mode = _mode, mode
+    before = _mode
+    if mode != "auto":
+        _mode = mode
     try:
         yield
     finally:
         _mode = before
+
+
+def available() -> bool:
+    """Whether the kernels are, or can be, built here."""
+    return load_library() is not None
 
 
 def recurrence(cell: nn.Module, x: Tensor) -> Tensor | None:
