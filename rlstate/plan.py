@@ -6,7 +6,6 @@ A configuration is a plain nested dict, as `conf/train.yaml` composes it. A `Run
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -23,6 +22,7 @@ from rlstate.automata import load as load_automaton
 from rlstate.control import EmissionChannel
 from rlstate.control.task import Task
 from rlstate.learning import kernels
+from rlstate.learning.encoders import import_dotted
 from rlstate.learning.objectives import Algorithm, Auxiliary
 from rlstate.learning.trainer import Learner
 from rlstate.probes.verdict import Thresholds
@@ -186,17 +186,11 @@ def _automaton(task: dict[str, Any]) -> tuple[str, DFA]:
         dfa = load_automaton(path, accept=task.get("accept"), complete=bool(task.get("complete")))
         return _folder_name(Path(path).name.split(".")[0]), dfa
     if "." in name:
-        module, _, attribute = name.rpartition(".")
-        try:
-            made = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise ConfigurationError(
-                f"task.name={name}: cannot be imported ({error}); is its folder on PYTHONPATH?"
-            ) from error
+        made = import_dotted(name, "automaton")
         dfa = made(**(task.get("parameters") or {})) if callable(made) else made
         if not isinstance(dfa, DFA):
             raise ConfigurationError(f"task.name={name} gave a {type(dfa).__name__}; it must be a DFA or return one")
-        return _folder_name(attribute), dfa
+        return _folder_name(name.rpartition(".")[2]), dfa
     if name == "mod_k":
         return f"mod_{task['k']}", zoo.make("mod_k", k=task["k"])
     return name, zoo.make(name)

@@ -64,14 +64,15 @@ class WandbView:
         if ended:
             if finished is not None:
                 view.summary.update({f"final/{key}": value for key, value in _scalars(finished).items()})
-            view.finish(exit_code=0 if failed is None else 1, quiet=True)
+            view.finish(exit_code=0 if failed is None else 1)
             self._open.pop(path, None)
             self._done.add(path)
 
     def close(self) -> None:
         """End what is still open (an interrupted fleet); its files stay, and the next start sends the rest."""
         for view in self._open.values():
-            view.finish(exit_code=1, quiet=True)
+            with contextlib.suppress(Exception):
+                view.finish(exit_code=1)
         self._open.clear()
 
     def _begin(self, plan: RunPlan) -> Any:

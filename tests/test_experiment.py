@@ -17,7 +17,7 @@ import torch
 from rlstate import experiment
 from rlstate.automata import zoo
 from rlstate.experiment import RunBusy, RunsFailed, load
-from rlstate.learning.trainer import Diverged, Learner
+from rlstate.learning.trainer import Learner
 from rlstate.plan import plan
 from rlstate.report import paths, table
 from rlstate.runlog import RunFolder
@@ -257,7 +257,8 @@ def test_exported_rollouts_are_consistent_with_the_automaton(tmp_path):
 def test_an_automaton_of_ones_own_outlives_its_file(tmp_path):
     path = tmp_path / "mine.dot"
     path.write_text(
-        'digraph g { __start0 -> a; a [shape=doublecircle]; a -> b [label="x"]; b -> a [label="x"]; a -> a [label="y"]; b -> b [label="y"]; }'
+        'digraph g { __start0 -> a; a [shape=doublecircle]; a -> b [label="x"]; b -> a [label="x"]; '
+        'a -> a [label="y"]; b -> b [label="y"]; }'
     )
     (result,) = run(tmp_path, "task=file", f"task.path={path}", "seeds=1")
     path.unlink()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from rlstate.automata import DFA, zoo
+from rlstate.automata import DFA, save, zoo
 from rlstate.plan import ConfigurationError, plan
 from rlstate.train import compose, configuration_folder, register_tasks
 
@@ -59,16 +57,7 @@ def test_the_folder_depends_on_what_decides_the_numbers_and_on_nothing_else(tmp_
     # The automaton's content, not where it comes from.
     path = tmp_path / "mine.json"
     dfa = zoo.make("mod_5")
-    path.write_text(
-        json.dumps(
-            {
-                "alphabet": list(dfa.alphabet),
-                "transitions": dfa.transitions.tolist(),
-                "accepting": dfa.accepting.tolist(),
-                "start": 0,
-            }
-        )  # fmt: skip
-    )
+    save(dfa, path)
     from_file = runs("task=file", f"task.path={path}")[0]
     assert (from_file.hash, from_file.task.name) == (base.hash, "mine")
 
@@ -112,7 +101,7 @@ def test_an_automaton_by_regular_expression_and_by_dotted_path(monkeypatch, tmp_
         (["task=file"], "task.path"),
         (["task=file", "task.path=/no/such.dot"], "no such file"),
         (["task=file", "task.regex='(01'"], "\\("),
-        (["task=custom", "task.name=no.such.machine"], "cannot be imported"),
+        (["task=custom", "task.name=no.such.machine"], "cannot import the automaton"),
         (["tasks=[parity,mod_x]"], "Unknown task 'mod_x'"),
         (["tasks=parity"], "must be a list"),
         (["export=everything"], "export='everything'"),
@@ -144,7 +133,7 @@ def test_an_unknown_task_is_answered_with_those_that_are_close():
             "complete",
         ),
         ('digraph g { __start0 -> a; a; b [shape=doublecircle]; a -> a [label="0"]; b -> b [label="0"]; }', "cannot be reached"),
-        ("digraph g { }", ""),
+        ("digraph g { }", "state"),
     ],
 )  # fmt: skip
 def test_files_that_make_no_task(tmp_path, content, says):

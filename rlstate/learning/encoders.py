@@ -161,16 +161,20 @@ def make_encoder(name: str, input_size: int, **parameters: Any) -> nn.Module:
         raise ValueError(
             f"unknown encoder {name!r}; known are {', '.join(ENCODERS)}, or the dotted path of your own nn.Module"
         )
-    module, _, attribute = name.rpartition(".")
-    try:
-        factory = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"cannot import the encoder {name!r} ({error}); is its folder on PYTHONPATH, or the name misspelt?"
-        ) from error
-    encoder = factory(input_size, **parameters)
+    encoder = import_dotted(name, "encoder")(input_size, **parameters)
     check_encoder(encoder, input_size, name)
     return encoder
+
+
+def import_dotted(path: str, what: str) -> Any:
+    """What the dotted path names; raises ValueError, saying `what` was looked for, where it cannot be imported."""
+    module, _, attribute = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"cannot import the {what} {path!r} ({error}); is its folder on PYTHONPATH, or the name misspelt?"
+        ) from error
 
 
 def check_encoder(encoder: nn.Module, input_size: int, name: str = "encoder") -> None:

@@ -21,7 +21,7 @@ from rlstate.learning.policy import Policy
 from rlstate.learning.rollout import Rollout
 from rlstate.probes.linear import ProbeResult, fit_weights, to_numpy
 
-ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0)
+ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Sizes of an edit, in units of (RMS norm of the centred features / mean norm of the directions)."""
 
 MIN_ACTION_GAP = 0.01
@@ -32,7 +32,7 @@ class Intervention:
     """Success rates over edits (episode, step, target state) of the test episodes; None where there are no examples.
 
     `success`: the greedy action after the edit is optimal in q′. `baseline`: the same without an edit (α = 0).
-    `random`: edits of the same length, example by example, along random directions; `random_sd` over the draws.
+    `random`: edits of the same length, example by example, along random directions, each example's drawn anew.
     `shuffled`: the same along the directions of a probe trained on shuffled labels.
     The `usual_` figures count the policy's own majority greedy action in q′ at that step as success instead, over the
     `usual_examples` whose q′ it visits then.
@@ -43,7 +43,7 @@ class Intervention:
     success_se: float | None = None
     baseline: float | None = None
     random: float | None = None
-    random_sd: float | None = None
+    random_se: float | None = None
     shuffled: float | None = None
     usual_success: float | None = None
     usual_baseline: float | None = None
@@ -76,7 +76,8 @@ def interventional_probe(
 
     A probe's direction w_k lives in standardized space: moving there by α(w_{q′} − w_q) moves the features by
     α σ ⊙ (w_{q′} − w_q), σ being the probe's scale. That displacement is what is added; the controls put random numbers
-    or a shuffled-label probe's weights in the place of w, and are rescaled to the same length, example by example.
+    (`random_draws` times) or a shuffled-label probe's difference in the place of w_{q′} − w_q, and are rescaled to the same
+    length, example by example.
 
     Examples are all (controlled step in q, target q′) with q, q′ among the probe's classes, A*(r, q) ∩ A*(r, q′) = ∅ and an
     action gap of q′ above .01, at the same steps remaining r = T − t; a random `max_examples` of them if there are more.
@@ -127,16 +128,16 @@ def interventional_probe(
     edit = alpha * unit * displacements(probe.weights, test)
     length = np.linalg.norm(edit, axis=1)
 
-    def control(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The actions after edits along other directions, each as long as the probe's own."""
-        other = displacements(weights, test)
+    def control(other: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The actions after displacements float[n, F] in other directions, each as long as the probe's own."""
         norm = np.linalg.norm(other, axis=1)
         return actions(test, other * np.divide(length, norm, out=np.zeros_like(norm), where=norm > 0.0)[:, None])
 
-    live = (probe.weights != 0.0).any(0)  # a feature that is constant has no part in the probe's directions either
-    randomly = [control(rng.standard_normal(probe.weights.shape) * live) for _ in range(random_draws)]
+    # In standardized space, as the probe's are; a feature that is constant has no part in the probe's directions either.
+    spread = probe.scale * (probe.weights != 0.0).any(0)
+    randomly = [control(rng.standard_normal(edit.shape) * spread) for _ in range(random_draws)]
     permuted = rng.permutation(states.ravel()).reshape(states.shape)
-    shuffled = control(fit_weights(features, permuted, probe))
+    shuffled = control(displacements(fit_weights(features, permuted, probe), test))
     edited = actions(test, edit)
 
     greedy = to_numpy(policy.heads(rollout.features).logits.argmax(-1))
@@ -147,14 +148,14 @@ def interventional_probe(
     def usually(chosen: NDArray[np.int64]) -> float | None:
         return float((chosen == usual)[visited].mean()) if visited.any() else None
 
-    random_hits = [float(hits(test, chosen).mean()) for chosen in randomly]
+    random_hits = np.mean([hits(test, chosen) for chosen in randomly], axis=0) if randomly else None
     usual_hits = [rate for rate in map(usually, randomly) if rate is not None]
     return Intervention(
         success=float(hits(test, edited).mean()),
         success_se=_clustered_se(hits(test, edited), test.episode),
         baseline=float(hits(test, unedited).mean()),
-        random=float(np.mean(random_hits)) if random_hits else None,
-        random_sd=float(np.std(random_hits)) if random_hits else None,
+        random=None if random_hits is None else float(random_hits.mean()),
+        random_se=None if random_hits is None else _clustered_se(random_hits, test.episode),
         shuffled=float(hits(test, shuffled).mean()),
         usual_success=usually(edited),
         usual_baseline=usually(unedited),
@@ -221,8 +222,8 @@ def _usual_actions(
     return np.where(counts.any(-1), counts.argmax(-1), -1)
 
 
-def _clustered_se(hits: NDArray[np.bool_], episode: NDArray[np.int64]) -> float | None:
-    """Standard error of the mean of hits bool[n], episodes being independent."""
+def _clustered_se(hits: NDArray, episode: NDArray[np.int64]) -> float | None:
+    """Standard error of the mean of hits [n], episodes being independent."""
     clusters, index = np.unique(episode, return_inverse=True)
     if len(clusters) < 2:
         return None

@@ -59,7 +59,7 @@ def available() -> bool:
     return load_library() is not None
 
 
-def recurrence(cell: nn.Module, x: Tensor) -> Tensor | None:
+def recurrence(cell: Any, x: Tensor) -> Tensor | None:
     """Hidden states float[T, B, H] of a single-layer `nn.GRU` or `nn.LSTM` over x float[T, B, I], from h₀ = 0."""
     if not _applies(cell, x):
         return None
@@ -68,13 +68,8 @@ def recurrence(cell: nn.Module, x: Tensor) -> Tensor | None:
     )
 
 
-def play(policy: Policy, world: Any, greedy: bool) -> tuple[Tensor, Tensor, Tensor] | None:
-    """A whole rollout of `world` (see `rollout.py`): features, logits and values, all float[T, B, ...]."""
-    from rlstate.learning.encoders import GRU, LSTM
-
-    if type(policy.encoder) not in (GRU, LSTM):  # a user's subclass may do something else
-        return None
-    cell = policy.encoder.cell
+def play(cell: Any, policy: Policy, world: Any, greedy: bool) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The rollout of `world` (see `rollout.py`) by a policy whose encoder is `cell`: features, logits, values, [T, B, ...]."""
     if not _applies(cell, world.observations):
         return None
     x = world.observations
@@ -117,7 +112,7 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dhs: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, dhs: Tensor) -> tuple[Tensor | None, ...]:
         x, w_ih, w_hh, b_ih, b_hh, hs = ctx.saved_tensors
         steps, batch, inputs = x.shape
         hidden = w_hh.shape[1]
@@ -170,7 +165,7 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dloss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, dloss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         dlogits, dvalues = ctx.saved_tensors
         return None, None, None, None, dloss * dlogits, dloss * dvalues, None
 
@@ -186,7 +181,7 @@ def _usable(x: Tensor) -> bool:
     return usable
 
 
-def _applies(cell: nn.Module, x: Tensor) -> bool:
+def _applies(cell: Any, x: Tensor) -> bool:
     return (
         isinstance(cell, (nn.GRU, nn.LSTM))
         and (cell.num_layers, cell.bidirectional, cell.bias, cell.batch_first) == (1, False, True, False)
