@@ -40,7 +40,8 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
     gain_interval = None
     if greedy.gain is not None and greedy.gain_se is not None:
         gain_interval = (greedy.gain - 1.96 * greedy.gain_se, greedy.gain + 1.96 * greedy.gain_se)
-    saturated = None if capacity is None else bool(capacity["saturated"])
+    reached = None if capacity is None else min(capacity["accuracy"], capacity["ood_accuracy"])
+    saturated = None if reached is None else reached >= plan.thresholds.capacity
     decision = verdict(probe.recovery, greedy.val_n, gain_interval, saturated, plan.thresholds)
     notes = [*decision.notes, *probe.notes]
     if not diagnostic:
@@ -58,9 +59,10 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
         "recovery": probe.recovery,
         "recovery_balanced": probe.recovery_balanced,
         "selectivity": suite["selectivity"],
-        "capacity_accuracy": None if capacity is None else min(capacity["accuracy"], capacity["ood_accuracy"]),
+        "capacity_accuracy": reached,
         "capacity_saturated": saturated,
         "intervention_success": None if intervention is None else intervention.success,
+        "intervention_control": None if intervention is None else intervention.random,
         "verdict": str(decision),
         "notes": notes,
         "diagnostic": diagnostic,

@@ -23,6 +23,7 @@ COLUMNS = (
     ("selectivity", "selectivity", "{:+.3f}"),
     ("capacity", "capacity_accuracy", "{:.2f}"),
     ("intervention", "intervention_success", "{:.2f}"),
+    ("its control", "intervention_control", "{:.2f}"),
 )
 
 

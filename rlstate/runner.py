@@ -203,7 +203,7 @@ def export_rollouts(policy: Policy, plan: RunPlan) -> None:
 
 @lru_cache
 def versions() -> dict[str, str]:
-    packages = ("rlstate", "torch", "numpy", "scikit-learn", "gymnasium", "hydra-core")
+    packages = ("rlstate", "torch", "numpy", "scipy", "gymnasium", "hydra-core")
     found = {"python": platform.python_version()}
     for package in packages:
         try:
