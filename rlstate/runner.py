@@ -41,7 +41,8 @@ class Run:
         self.iteration = 0
         self._learner: Learner | None = None
         self._capacity = capacity
-        self._seconds = 0.0
+        self._seconds = 0.0  # of training, over all resumptions
+        self._measuring = 0.0  # of evaluation and probes, in this process
 
     @property
     def remaining(self) -> float:
@@ -113,7 +114,9 @@ class Run:
         if means:
             row["val_n"] = means["success"] / plan.task.oracle.optimal
         if learner.iteration % plan.config["evaluation"]["every"] == 0 or learner.iteration == plan.iterations:
+            began = time.monotonic()
             row |= self._curve_point(learner)
+            self._measuring += time.monotonic() - began
         row["seconds"] = round(self._seconds, 3)
         plan.folder.append_metrics(row)
         self.latest = {**self.latest, **row}
@@ -135,7 +138,9 @@ class Run:
         plan = self.plan
         config = plan.config
         capacity = self._capacity.get(plan) if config["probe"]["capacity"] else None
+        began = time.monotonic()
         result = measure(learner.policy, plan, capacity)
+        self._measuring += time.monotonic() - began
         self.result = jsonable(
             {
                 "experiment": plan.experiment,
@@ -145,6 +150,8 @@ class Run:
                 **result,
                 "iterations": plan.iterations,
                 "training_seconds": round(self._seconds, 2),
+                "measuring_seconds": round(self._measuring, 2),
+                "capacity_seconds": None if capacity is None else capacity["seconds"],
                 "versions": versions(),
                 "commit": commit(),
                 "folder": str(plan.folder.path),
@@ -173,10 +180,14 @@ class CapacityCache:
                     return json.loads(path.read_text())
                 except ValueError:
                     log.warning("%s is damaged; it is computed again", path)
+            began = time.monotonic()
             capacity = supervised_capacity(
                 plan.task, plan.encoder, 0, iterations=plan.config["probe"]["capacity_iterations"], device=plan.device
             )
-            summary = jsonable({"task": plan.task.name, "encoder": plan.encoder, **capacity.summary()})
+            seconds = round(time.monotonic() - began, 2)
+            summary = jsonable(
+                {"task": plan.task.name, "encoder": plan.encoder, **capacity.summary(), "seconds": seconds}
+            )
             write_atomically(path, (json.dumps(summary, indent=2) + "\n").encode())
             return summary
 

@@ -1,6 +1,6 @@
 """Does a sweep run on Ray? Starts a local cluster, trains a small sweep on it, and compares with the same sweep without.
 
-    pip install '.[ray]' && python scripts/check_ray.py
+pip install '.[ray]' && python scripts/check_ray.py
 """
 
 from __future__ import annotations
