@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from rlstate.learning.policy import Policy
 from rlstate.learning.trainer import Diverged, new_policy
 from rlstate.plan import ConfigurationError, describe, plan, resolve_device
 from rlstate.runlog import RunBusy, RunFolder, log
-from rlstate.runner import CapacityCache, CapacityJob, Run, export_rollouts
+from rlstate.runner import CapacityCache, CapacityJob, Run
 from rlstate.wandb_view import Logger, make_logger
 
 __all__ = ["ConfigurationError", "Loaded", "RunBusy", "RunsFailed", "estimate", "load", "plan", "run"]
@@ -56,8 +57,9 @@ def run(config: Mapping[str, Any]) -> list[dict[str, Any]]:
         KeyboardInterrupt: after a checkpoint of every run has been written.
     """
     plans = plan(config)
+    stop = threading.Event()
     capacity = CapacityCache(Path(plans[0].config["paths"]["runs"]) / "capacity")
-    runs = [Run(each, capacity) for each in plans]
+    runs = [Run(each, capacity, stop) for each in plans]
     for each in runs:
         each.result = each.plan.folder.read_result()
     pending = [each for each in runs if each.result is None]
@@ -66,26 +68,36 @@ def run(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     if pending:
         with contextlib.ExitStack() as stack:
             for each in pending:
-                stack.enter_context(each.plan.folder.locked())
-                each.plan.folder.clear_failure()
+                _lock(each, stack)
             logger = stack.enter_context(make_logger(plans[0].config["logger"]))
-            _train(pending, capacity, logger)
-    for each in runs:
-        if each.plan.config["export"] == "rollouts" and each.result is not None:
-            export_rollouts(load(each.plan.folder.path, each.plan.device).policy, each.plan)
+            _train(pending, capacity, logger, stop)
+    if plans[0].config["export"] == "rollouts":
+        for each in runs:
+            if each.result is not None:
+                each.export()
     failures = {str(each.plan.folder.path): each.failure for each in runs if each.failure is not None}
-    results = [each.result for each in runs if each.result is not None]
+    results = [each.result for each in runs if each.result is not None and each.failure is None]
     if failures:
         raise RunsFailed(failures, results)
     return results
 
 
-def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger) -> None:
+def _lock(run: Run, stack: contextlib.ExitStack) -> None:
+    try:
+        stack.enter_context(run.plan.folder.locked())
+        run.plan.folder.clear_failure()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the folder {run.plan.folder.path} cannot be written ({error.strerror}); set paths.runs to a folder that can"
+        ) from error
+
+
+def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: threading.Event) -> None:
     config = runs[0].plan.config
     jobs: list[Job] = []
     if config["probe"]["capacity"]:
         by_key = {each.plan.capacity_key(): each.plan for each in runs}
-        jobs += [CapacityJob(each, capacity) for each in by_key.values()]
+        jobs += [CapacityJob(each, capacity, stop) for each in by_key.values()]
     jobs += runs
     threads = config["threads"] or os.cpu_count() or 1
     iterations = runs[0].plan.iterations
@@ -116,7 +128,7 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger) -> None
             each.iteration = _checkpointed(each)
         bar.initial = int(sum(each.iteration for each in runs) / len(runs))
         try:
-            run_jobs(jobs, threads, failed, tick, interval=0.25 if sys.stderr.isatty() else 5.0)
+            run_jobs(jobs, threads, failed, tick, 0.25 if sys.stderr.isatty() else 5.0, stop)
         except KeyboardInterrupt:
             for each in runs:
                 each.save()
@@ -181,10 +193,8 @@ def load(folder: str | Path, device: str = "cpu") -> Loaded:
     name = run_folder.path.resolve().parent.name
     task = Task(name, dfa, config["task"]["horizon"], config["task"]["p_control"], channel)
     policy = new_policy(task, config["seeds"][0], config["encoder"], Auxiliary(**config["auxiliary"]))
-    state = run_folder.read_checkpoint()
-    if state is None:
+    if run_folder.restore(lambda state: policy.load_state_dict(state["learner"]["policy"])) is None:
         raise FileNotFoundError(f"{run_folder.path} has no checkpoint that can be read")
-    policy.load_state_dict(state["learner"]["policy"])
     return Loaded(policy.to(resolve_device(device)), task, config, run_folder.read_result())
 
 

@@ -36,13 +36,13 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
     del suite["main"]  # it stands under `probe`
     intervention = interventional_probe(policy, played, task, probe, seed) if config["probe"]["intervention"] else None
 
-    diagnostic = is_diagnostic(task.dfa, task.horizon, task.p_control)
     gain_interval = None
     if greedy.gain is not None and greedy.gain_se is not None:
         gain_interval = (greedy.gain - 1.96 * greedy.gain_se, greedy.gain + 1.96 * greedy.gain_se)
     reached = None if capacity is None else min(capacity["accuracy"], capacity["ood_accuracy"])
     saturated = None if reached is None else reached >= plan.thresholds.capacity
-    decision = verdict(probe.recovery, greedy.val_n, gain_interval, saturated, plan.thresholds)
+    diagnostic = is_diagnostic(task.dfa, task.horizon, task.p_control)
+    decision = verdict(probe.recovery, greedy.val_n, gain_interval, saturated, plan.thresholds, diagnostic)
     notes = [*decision.notes, *probe.notes]
     if not diagnostic:
         notes.append("not diagnostic: random play is (nearly) optimal at T or at 4T, so success says nothing here")

@@ -77,10 +77,9 @@ def plan(config: Mapping[str, Any]) -> list[RunPlan]:
     Raises:
         ConfigurationError: naming the value and the remedy.
     """
-    config = _plain(config)
     try:
-        return _plan(config)
-    except (ValueError, TypeError, KeyError, FileNotFoundError) as error:
+        return _plan(_plain(config))
+    except (ValueError, TypeError, KeyError, AttributeError, FileNotFoundError) as error:
         if isinstance(error, ConfigurationError):
             raise
         message = f"the configuration has no {error}" if isinstance(error, KeyError) else str(error)
@@ -122,6 +121,8 @@ def _plan(config: dict[str, Any]) -> list[RunPlan]:
         raise ConfigurationError(f"logger.name={logger['name']!r} is unknown; it can be wandb or files")
     if logger["name"] == "wandb" and logger["mode"] not in ("auto", "online", "offline", "disabled"):
         raise ConfigurationError(f"logger.mode={logger['mode']!r} is unknown; it can be auto, online or offline")
+    if "hidden" in config["encoder"]:
+        _whole("encoder.hidden", config["encoder"]["hidden"])
     algorithm = _dataclass(Algorithm, config["algorithm"], "algorithm")
     auxiliary = _dataclass(Auxiliary, config["auxiliary"], "auxiliary")
     shaping = {"none": False, "oracle": True}.get(config["shaping"]["name"])
@@ -173,25 +174,30 @@ def _automaton(task: dict[str, Any]) -> tuple[str, DFA]:
     name = str(task["name"])
     if name == "file":
         path, regex = task.get("path"), task.get("regex")
+        alphabet = None if task.get("alphabet") is None else [str(symbol) for symbol in task["alphabet"]]
         if (path is None) == (regex is None):
             raise ConfigurationError(
                 "task=file needs one of task.path=<an automaton's file> and task.regex=<a regular expression>"
             )
         if regex is not None:
             digest = hashlib.sha256(str(regex).encode()).hexdigest()[:8]
-            return f"regex-{digest}", from_regex(str(regex))
+            return f"regex-{digest}", from_regex(str(regex), alphabet=alphabet)
         path = str(path)
         if not Path(path).is_file():
             raise ConfigurationError(f"task.path={path}: there is no such file (looked in {os.getcwd()})")
-        dfa = load_automaton(path, accept=task.get("accept"), complete=bool(task.get("complete")))
+        complete = bool(task.get("complete"))
+        dfa = load_automaton(path, accept=task.get("accept"), complete=complete, alphabet=alphabet)
         return _folder_name(Path(path).name.split(".")[0]), dfa
     if "." in name:
         made = import_dotted(name, "automaton")
-        dfa = made(**(task.get("parameters") or {})) if callable(made) else made
+        try:
+            dfa = made(**(task.get("parameters") or {})) if callable(made) else made
+        except Exception as error:  # a user's own code
+            raise ConfigurationError(f"task.name={name} raised {type(error).__name__}: {error}") from error
         if not isinstance(dfa, DFA):
             raise ConfigurationError(f"task.name={name} gave a {type(dfa).__name__}; it must be a DFA or return one")
         return _folder_name(name.rpartition(".")[2]), dfa
-    if name == "mod_k":
+    if name == "mod_k" and "k" in task:
         return f"mod_{task['k']}", zoo.make("mod_k", k=task["k"])
     return name, zoo.make(name)
 
@@ -257,8 +263,8 @@ def resolve_device(device: str) -> str:
 
 
 def _seeds(seeds: Any) -> list[int]:
-    if isinstance(seeds, bool) or (isinstance(seeds, int) and seeds < 1):
-        raise ConfigurationError(f"seeds={seeds!r}: give how many (at least 1), or a list such as seeds=[0,3,7]")
+    if isinstance(seeds, bool) or (isinstance(seeds, int) and not 1 <= seeds <= 100_000):
+        raise ConfigurationError(f"seeds={seeds!r}: give how many (1 to 100000), or a list such as seeds=[0,3,7]")
     listed = list(range(seeds)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
     if not listed or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in listed):
         raise ConfigurationError(f"seeds={seeds!r}: give how many (at least 1), or a list of whole numbers from 0 on")
@@ -288,7 +294,11 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
         from omegaconf import OmegaConf
 
         config = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
-    return json.loads(json.dumps({key: value for key, value in config.items() if key != "hydra"}))
+
+    def convert(value: Any) -> Any:
+        return value.tolist() if hasattr(value, "tolist") else str(value)  # numpy's numbers and arrays; paths
+
+    return json.loads(json.dumps({key: value for key, value in config.items() if key != "hydra"}, default=convert))
 
 
 def describe(runs: Sequence[RunPlan]) -> str:

@@ -15,15 +15,19 @@ import logging
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import yaml
 
 log = logging.getLogger("rlstate")
+
+T = TypeVar("T")
+
+_RESULT_KEYS = ("experiment", "hash", "task", "seed", "folder", "verdict", "val_n", "oracle", "thresholds")
 
 
 class RunBusy(RuntimeError):
@@ -32,8 +36,17 @@ class RunBusy(RuntimeError):
 
 def configuration_hash(decides: dict[str, Any]) -> str:
     """Twelve hexadecimal digits of what decides a run's numbers."""
-    canonical = json.dumps(decides, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    canonical = json.dumps(_canonical(decides), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def _canonical(value: Any) -> Any:
+    """1 and 1.0 are one number, however they were typed."""
+    if isinstance(value, dict):
+        return {key: _canonical(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class RunFolder:
@@ -77,7 +90,7 @@ class RunFolder:
         with open(self.path / ".lock", "a+") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+            except BlockingIOError as error:
                 raise RunBusy(f"another process is working in {self.path}; wait for it or stop it first") from error
             yield
 
@@ -89,7 +102,15 @@ class RunFolder:
     def read_config(self) -> dict[str, Any]:
         if not self.config_path.exists():
             raise FileNotFoundError(f"{self.path} is not a run's folder: it has no config.yaml")
-        return yaml.safe_load(self.config_path.read_text())
+        try:
+            config = yaml.safe_load(self.config_path.read_text())
+        except yaml.YAMLError as error:
+            raise ValueError(
+                f"{self.config_path} is damaged ({str(error).splitlines()[0]}); give the run's command again"
+            ) from error
+        if not isinstance(config, dict):
+            raise ValueError(f"{self.config_path} is damaged (it holds no configuration); give the run's command again")
+        return config
 
     # --- metrics ---------------------------------------------------------------------------------------------------
 
@@ -116,15 +137,18 @@ class RunFolder:
             os.replace(self.checkpoint_path, self.previous_checkpoint_path)
         write_atomically(self.checkpoint_path, buffer.getvalue())
 
-    def read_checkpoint(self, map_location: str | torch.device = "cpu") -> dict[str, Any] | None:
-        """The newest checkpoint that can be read; None where there is none. Damaged ones are named and set aside."""
+    def restore(self, use: Callable[[dict[str, Any]], T], map_location: str | torch.device = "cpu") -> T | None:
+        """What `use` makes of the newest checkpoint that can be read and used; None where there is none.
+
+        Damaged ones are named and set aside: those that cannot be read, and those that `use` raises on.
+        """
         for path in (self.checkpoint_path, self.previous_checkpoint_path):
             if not path.exists():
                 continue
             try:
-                return torch.load(path, map_location=map_location, weights_only=True)
-            except Exception as error:  # what unpickling torn bytes raises is anybody's guess
-                set_aside(path, str(error).splitlines()[0] if str(error) else type(error).__name__)
+                return use(torch.load(path, map_location=map_location, weights_only=True))
+            except Exception as error:  # what torn bytes, or the wrong content, raise is anybody's guess
+                set_aside(path, f"{type(error).__name__}: {error}".splitlines()[0])
         return None
 
     # --- result ----------------------------------------------------------------------------------------------------
@@ -138,10 +162,11 @@ class RunFolder:
             return None
         try:
             result = json.loads(self.result_path.read_text())
-            if not isinstance(result, dict) or "verdict" not in result:
-                raise ValueError("it has no verdict")
+            missing = [key for key in _RESULT_KEYS if key not in result]
+            if missing:
+                raise ValueError(f"it has no {missing[0]}")
             return result
-        except (ValueError, OSError) as error:
+        except (ValueError, TypeError) as error:
             set_aside(self.result_path, str(error))
             return None
 
@@ -210,6 +235,10 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield json.loads(line)
+                row = json.loads(line)
             except ValueError:
-                log.warning("%s: a line that is not JSON was skipped: %.60r", path, line)
+                row = None
+            if isinstance(row, dict) and "iteration" in row:
+                yield row
+            else:
+                log.warning("%s: a line that is not a row was skipped: %.60r", path, line)

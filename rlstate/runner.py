@@ -19,8 +19,8 @@ import numpy as np
 from rlstate.automata import save as save_automaton
 from rlstate.control import Stream
 from rlstate.figures import run_figure
+from rlstate.fleet import Stopped
 from rlstate.learning.evaluation import evaluate
-from rlstate.learning.policy import Policy
 from rlstate.learning.rollout import rollout
 from rlstate.learning.trainer import Learner
 from rlstate.measure import measure, probe_rollout, rollout_arrays
@@ -31,89 +31,117 @@ from rlstate.runlog import jsonable, log, write_atomically
 
 
 class Run:
-    """A job of the fleet. Pieces end on rows of `metrics.jsonl`, so a checkpoint can be written between any two."""
+    """A job of the fleet. A piece ends where a row or a checkpoint is due, or, when the fleet stops, after any iteration."""
 
-    def __init__(self, plan: RunPlan, capacity: CapacityCache):
+    def __init__(self, plan: RunPlan, capacity: CapacityCache, stop: threading.Event):
         self.plan = plan
         self.result: dict[str, Any] | None = None
         self.failure: str | None = None
-        self.latest: dict[str, Any] = {}  # the newest row, for the progress bar
+        self.latest: dict[str, Any] = {}  # the newest figures, for the progress bar
         self.iteration = 0
+        self._capacity, self._stop = capacity, stop
         self._learner: Learner | None = None
-        self._capacity = capacity
+        self._sums: dict[str, float] = {}  # of the figures since the last row of training
+        self._since = 0  # the iteration of that row
         self._seconds = 0.0  # of training, over all resumptions
         self._measuring = 0.0  # of evaluation and probes, in this process
+        self._working = False
 
     @property
     def remaining(self) -> float:
         return self.plan.iterations - self.iteration
 
     def advance(self) -> bool:
+        self._working = True
         if self._learner is None:
             self._learner = self._start()
         elif self._learner.iteration < self.plan.iterations:
             self._train(self._learner)
         else:
             self._finish(self._learner)
-            return True
-        return False
+        self._working = False
+        return self.result is not None
 
     def save(self) -> None:
-        """Write a checkpoint of where the run is now."""
+        """Write a checkpoint of where the run is now; nothing in the middle of a piece, where it is between two states."""
         learner = self._learner
-        if learner is not None and self.result is None and self.failure is None:
-            self.plan.folder.write_checkpoint({"learner": learner.state_dict(), "seconds": self._seconds})
+        if learner is not None and not self._working and self.result is None and self.failure is None:
+            self.plan.folder.write_checkpoint(
+                {"learner": learner.state_dict(), "sums": self._sums, "since": self._since, "seconds": self._seconds}
+            )
 
     def fail(self, reason: str) -> None:
         self.failure = reason
-        self.plan.folder.write_failure(reason, self.iteration)
         log.error("%s failed at iteration %d: %s", self.plan.folder.path, self.iteration, reason)
+        try:
+            self.plan.folder.write_failure(reason, self.iteration)
+        except OSError as error:
+            log.error("and that could not be written down: %s", error)
+
+    def export(self) -> None:
+        """`rollouts.npz`: the greedy policy's episodes, for a user's own probes."""
+        learner = self._learner or self.plan.folder.restore(self._restored, self.plan.device)
+        if learner is None:
+            self.fail(
+                "export=rollouts needs a checkpoint, and none can be read; delete the folder to train the run again"
+            )
+            return
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **rollout_arrays(probe_rollout(learner.policy, self.plan)))  # type: ignore[arg-type]
+        write_atomically(self.plan.folder.path / "rollouts.npz", buffer.getvalue())
 
     # ---------------------------------------------------------------------------------------------------------------
 
     def _start(self) -> Learner:
         plan, folder = self.plan, self.plan.folder
-        learner = plan.learner()
-        state = folder.read_checkpoint(plan.device)
-        if state is None:
+        folder.write_config(plan.config)
+        save_automaton(plan.task.dfa, folder.path / "automaton.json")
+        learner = folder.restore(self._restored, plan.device)
+        if learner is None:
+            learner = plan.learner()
             folder.cut_metrics(-1)
-            folder.write_config(plan.config)
-            save_automaton(plan.task.dfa, folder.path / "automaton.json")
-            self._learner = learner
-            self._write_row(learner, {})
+            self._write_row(learner)
         else:
-            learner.load_state_dict(state["learner"])
-            self._seconds = float(state["seconds"])
             folder.cut_metrics(learner.iteration)
             log.info("%s resumes at iteration %d", folder.path, learner.iteration)
         self.iteration = learner.iteration
         return learner
 
+    def _restored(self, state: dict[str, Any]) -> Learner:
+        learner = self.plan.learner()
+        learner.load_state_dict(state["learner"])
+        self._sums, self._since, self._seconds = dict(state["sums"]), int(state["since"]), float(state["seconds"])
+        return learner
+
     def _train(self, learner: Learner) -> None:
-        every = self.plan.config["log_every"]
-        stop = min(learner.iteration + every - learner.iteration % every, self.plan.iterations)
-        sums: defaultdict[str, float] = defaultdict(float)
-        began, first = time.monotonic(), learner.iteration
-        while learner.iteration < stop:
+        config, total = self.plan.config, self.plan.iterations
+        due = (config["log_every"], config["checkpoint_every"], config["evaluation"]["every"])
+        until = min(total, *(learner.iteration + every - learner.iteration % every for every in due))
+        began = time.monotonic()
+        while learner.iteration < until and not self._stop.is_set():
             for name, figure in learner.iterate().items():
-                sums[name] += figure
+                self._sums[name] = self._sums.get(name, 0.0) + figure
             self.iteration = learner.iteration
         self._seconds += time.monotonic() - began
-        self._write_row(learner, {name: total / (stop - first) for name, total in sums.items()})
-        if stop % self.plan.config["checkpoint_every"] == 0 or stop == self.plan.iterations:
+        if learner.iteration < until:
+            return
+        at_end = until == total
+        if at_end or until % config["log_every"] == 0 or until % config["evaluation"]["every"] == 0:
+            self._write_row(learner)
+        if at_end or until % config["checkpoint_every"] == 0:
+            self._working = False
             self.save()
 
-    def _write_row(self, learner: Learner, means: dict[str, float]) -> None:
-        """A row: training means since the last one, and, every `evaluation.every` iterations, the greedy policy's figures."""
-        plan = self.plan
-        row: dict[str, Any] = {
-            "iteration": learner.iteration,
-            "episodes": learner.iteration * plan.algorithm.batch,
-            **means,
-        }
-        if means:
-            row["val_n"] = means["success"] / plan.task.oracle.optimal
-        if learner.iteration % plan.config["evaluation"]["every"] == 0 or learner.iteration == plan.iterations:
+    def _write_row(self, learner: Learner) -> None:
+        """A row: means of training since the last one, and, every `evaluation.every` iterations, the greedy policy's figures."""
+        plan, config = self.plan, self.plan.config
+        iteration, at_end = learner.iteration, learner.iteration == plan.iterations
+        row: dict[str, Any] = {"iteration": iteration, "episodes": iteration * plan.algorithm.batch}
+        if self._sums and (at_end or iteration % config["log_every"] == 0):
+            row |= {name: total / (iteration - self._since) for name, total in self._sums.items()}
+            row["val_n"] = row["success"] / plan.task.oracle.optimal
+            self._sums, self._since = {}, iteration
+        if at_end or iteration % config["evaluation"]["every"] == 0:
             began = time.monotonic()
             row |= self._curve_point(learner)
             self._measuring += time.monotonic() - began
@@ -137,7 +165,7 @@ class Run:
     def _finish(self, learner: Learner) -> None:
         plan = self.plan
         config = plan.config
-        capacity = self._capacity.get(plan) if config["probe"]["capacity"] else None
+        capacity = self._capacity.get(plan, self._stop) if config["probe"]["capacity"] else None
         began = time.monotonic()
         result = measure(learner.policy, plan, capacity)
         self._measuring += time.monotonic() - began
@@ -169,7 +197,7 @@ class CapacityCache:
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
 
-    def get(self, plan: RunPlan) -> dict[str, Any]:
+    def get(self, plan: RunPlan, stop: threading.Event) -> dict[str, Any]:
         key = plan.capacity_key()
         with self._guard:
             lock = self._locks[key]
@@ -180,9 +208,14 @@ class CapacityCache:
                     return json.loads(path.read_text())
                 except ValueError:
                     log.warning("%s is damaged; it is computed again", path)
-            began = time.monotonic()
+
+            def stopped(iteration: int) -> None:
+                if stop.is_set():
+                    raise Stopped
+
+            began, iterations = time.monotonic(), plan.config["probe"]["capacity_iterations"]
             capacity = supervised_capacity(
-                plan.task, plan.encoder, 0, iterations=plan.config["probe"]["capacity_iterations"], device=plan.device
+                plan.task, plan.encoder, 0, iterations=iterations, device=plan.device, on_iteration=stopped
             )
             seconds = round(time.monotonic() - began, 2)
             summary = jsonable(
@@ -197,19 +230,12 @@ class CapacityJob:
 
     remaining = float("inf")
 
-    def __init__(self, plan: RunPlan, cache: CapacityCache):
-        self.plan, self._cache = plan, cache
+    def __init__(self, plan: RunPlan, cache: CapacityCache, stop: threading.Event):
+        self.plan, self._cache, self._stop = plan, cache, stop
 
     def advance(self) -> bool:
-        self._cache.get(self.plan)
+        self._cache.get(self.plan, self._stop)
         return True
-
-
-def export_rollouts(policy: Policy, plan: RunPlan) -> None:
-    """`rollouts.npz`: the greedy policy's episodes as arrays [T, B, ...] (`states` [T + 1, B]), for a user's own probes."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **rollout_arrays(probe_rollout(policy, plan)))  # type: ignore[arg-type]
-    write_atomically(plan.folder.path / "rollouts.npz", buffer.getvalue())
 
 
 @lru_cache

@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,13 @@ from typing import Any
 # torch is imported where training begins: `--help`, `--cfg` and mistakes answer at once.
 import hydra
 from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from rlstate.automata import zoo
 
+_composing = threading.Lock()
+_MISTAKE = "mistake: "  # marks a job that ended before anything was written
 _FAILURES = "RLSTATE_FAILURES"  # a file that every job of a command adds its failed runs to
 
 
@@ -37,15 +41,16 @@ def compose(overrides: Sequence[str] = ()) -> dict[str, Any]:
     """The configuration that a command line would have, as a plain dict: `compose(["+experiment=quickstart", "task=mod_5"])`."""
     from hydra.core.global_hydra import GlobalHydra
 
-    register_tasks(overrides)
-    previous = GlobalHydra.instance().hydra
-    GlobalHydra.instance().clear()
-    try:
-        with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
-            config = hydra.compose("train", list(overrides))
-        return OmegaConf.to_container(config, resolve=True)  # type: ignore[return-value]
-    finally:
-        GlobalHydra.instance().hydra = previous
+    with _composing:  # Hydra keeps what it composes with in a global
+        register_tasks(overrides)
+        previous = GlobalHydra.instance().hydra
+        GlobalHydra.instance().clear()
+        try:
+            with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+                config = hydra.compose("train", list(overrides))
+            return OmegaConf.to_container(config, resolve=True)  # type: ignore[return-value]
+        finally:
+            GlobalHydra.instance().hydra = previous
 
 
 def register_tasks(overrides: Iterable[str] = ()) -> None:
@@ -82,10 +87,8 @@ def run_job(config: DictConfig) -> None:
             print(experiment.estimate(plain))
             return
         results = experiment.run(plain)
-    except experiment.ConfigurationError as error:
-        failures, results = {"the configuration": str(error)}, []
-    except experiment.RunBusy as error:
-        failures, results = {"this command": str(error)}, []
+    except (experiment.ConfigurationError, experiment.RunBusy) as error:
+        failures, results = {_MISTAKE + " ".join(HydraConfig.get().overrides.task): str(error)}, []
     except experiment.RunsFailed as error:
         failures, results = error.failures, error.results
     if results:
@@ -102,7 +105,7 @@ def main() -> None:
     except ValueError as error:
         sys.exit(_complain(str(error), 2))
     # A cluster's SIGTERM is a Ctrl-C: checkpoints are written before the process ends.
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="rlstate-") as folder:
         failures = Path(folder) / "failures.jsonl"
         os.environ[_FAILURES] = str(failures)
@@ -111,13 +114,14 @@ def main() -> None:
         except KeyboardInterrupt:
             sys.exit(_complain("interrupted", 130))
         listed = [json.loads(line) for line in failures.read_text().splitlines()] if failures.exists() else []
+    mistakes = [(name.removeprefix(_MISTAKE), reason) for name, reason in listed if name.startswith(_MISTAKE)]
+    if len(listed) == 1 and mistakes:
+        sys.exit(_complain(mistakes[0][1], 2))
     if listed:
-        mistakes = all(folder in ("the configuration", "this command") for folder, _ in listed)
-        if not (mistakes and len(listed) == 1):
-            print(f"\n{len(listed)} failed:", file=sys.stderr)
+        print(f"\n{len(listed)} failed:", file=sys.stderr)
         for name, reason in listed:
-            print(f"error: {reason}" if mistakes else f"  {name}: {reason}", file=sys.stderr)
-        sys.exit(2 if mistakes else 1)
+            print(f"  {name.removeprefix(_MISTAKE)}: {reason}", file=sys.stderr)
+        sys.exit(1)
 
 
 def _report(failures: Mapping[str, str]) -> None:

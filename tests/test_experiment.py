@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from rlstate.learning.trainer import Learner
 from rlstate.plan import plan
 from rlstate.report import paths, table
 from rlstate.runlog import RunFolder
+from rlstate.runner import CapacityCache, Run
 from rlstate.train import compose, configuration_folder
 
 EXPERIMENTS = sorted(path.stem for path in (configuration_folder() / "experiment").glob("*.yaml"))
@@ -39,7 +41,7 @@ def folders(root: Path, *overrides: str) -> list[RunFolder]:
 
 
 def weights(folder: RunFolder) -> torch.Tensor:
-    state = folder.read_checkpoint()["learner"]["policy"]
+    state = folder.restore(lambda state: state["learner"]["policy"])
     return torch.cat([tensor.flatten() for tensor in state.values()])
 
 
@@ -172,6 +174,85 @@ def test_a_killed_run_resumes_and_ends_with_the_same_numbers(tmp_path, how, stat
         assert result["probe"] == again["probe"]
 
 
+def test_stopping_between_rows_and_checkpoints_changes_nothing(tmp_path):
+    """Periods that do not divide each other: rows, curve points and checkpoints come when they are due."""
+    periods = ["iterations=23", "log_every=5", "checkpoint_every=7", "evaluation.every=4", "seeds=1"]
+    (whole,) = run(tmp_path / "whole", *periods)
+    rows = curves(RunFolder(whole["folder"]))
+    assert [row["iteration"] for row in rows if "success" in row] == [5, 10, 15, 20, 23]
+    assert [row["iteration"] for row in rows if "greedy_success" in row] == [0, 4, 8, 12, 16, 20, 23]
+    (cut,) = plan(compose([*SMALL, f"paths.runs={tmp_path / 'cut'}", *periods]))
+    stop = threading.Event()
+    for until in (3, 9, 16, 17):
+        stop.clear()
+        job = Run(cut, CapacityCache(tmp_path / "capacity"), stop)
+        iterate = Learner.iterate
+
+        def stopping(self, iterate=iterate, until=until):
+            figures = iterate(self)
+            if self.iteration == until:
+                stop.set()
+            return figures
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Learner, "iterate", stopping)
+            while not stop.is_set():
+                job.advance()
+        job.save()
+        assert cut.folder.restore(lambda state: state["learner"]["iteration"]) == until
+    (again,) = run(tmp_path / "cut", *periods)
+    assert curves(RunFolder(again["folder"])) == rows
+    assert torch.equal(weights(RunFolder(again["folder"])), weights(RunFolder(whole["folder"])))
+
+
+def test_a_run_in_the_middle_of_a_piece_is_not_saved(tmp_path, monkeypatch):
+    """A second Ctrl-C while an update is half done must not keep its half."""
+    (each,) = plan(compose([*SMALL, f"paths.runs={tmp_path}", "seeds=1"]))
+    job = Run(each, CapacityCache(tmp_path / "capacity"), threading.Event())
+    job.advance()
+    monkeypatch.setattr(Learner, "iterate", lambda self: job.save() or pytest.fail("stop here"))
+    with pytest.raises(pytest.fail.Exception):
+        job.advance()
+    assert not each.folder.checkpoint_path.exists()
+
+
+def test_a_disk_that_is_full_fails_the_runs_and_ends(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "write_config", full)
+    monkeypatch.setattr(RunFolder, "write_failure", full)
+    with pytest.raises(RunsFailed, match="No space left"):
+        run(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(experiment.ConfigurationError, match=r"cannot be written.*paths\.runs"):
+        run(tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "automaton.json"])
+def test_files_that_are_lost_are_written_again(name, tmp_path):
+    (first,) = run(tmp_path, "seeds=1")
+    folder = RunFolder(first["folder"])
+    folder.result_path.unlink()
+    (folder.path / name).unlink()
+    run(tmp_path, "seeds=1")
+    assert (folder.path / name).exists()
+    assert load(folder.path).result is not None
+
+
+def test_an_export_that_cannot_be_made_does_not_stop_the_others(tmp_path):
+    results = run(tmp_path)
+    for path in Path(results[0]["folder"]).glob("checkpoint*"):
+        path.unlink()
+    with pytest.raises(RunsFailed, match="needs a checkpoint") as raised:
+        run(tmp_path, "export=rollouts")
+    assert [result["seed"] for result in raised.value.results] == [1]
+    assert (Path(results[1]["folder"]) / "rollouts.npz").exists()
+
+
 def test_a_damaged_checkpoint_costs_one_interval_and_no_result(tmp_path):
     whole = run(tmp_path / "whole", "iterations=6")
     run(tmp_path / "cut", "iterations=6")
@@ -209,7 +290,7 @@ def test_a_run_that_diverges_stops_alone(tmp_path, monkeypatch):
     failed = folders(tmp_path, "iterations=6", "seeds=3")[1]
     assert list(raised.value.failures) == [str(failed.path)]
     assert json.loads(failed.failure_path.read_text())["iteration"] == 3
-    state = failed.read_checkpoint()["learner"]
+    state = failed.restore(lambda state: state["learner"])
     assert state["iteration"] == 3
     assert all(torch.isfinite(tensor).all() for tensor in state["policy"].values())
     # Once the cause is gone, the same command finishes it from there.
@@ -222,6 +303,7 @@ def test_a_non_diagnostic_task_is_trained_and_flagged(tmp_path):
     (result,) = run(tmp_path, "task=contains_0010", "task.horizon=12", "seeds=1")
     assert result["diagnostic"] is False
     assert any("not diagnostic" in note for note in result["notes"])
+    assert "not_diagnostic" in result["verdict"]
     assert "not diagnostic" in table([result])
 
 

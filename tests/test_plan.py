@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 import pytest
 
 from rlstate.automata import DFA, save, zoo
@@ -47,6 +50,7 @@ def test_the_folder_depends_on_what_decides_the_numbers_and_on_nothing_else(tmp_
         "encoder.hidden=32",
         "algorithm.entropy=0.02",
         "task.p_control=0.6",
+        "task.p_control=1",
         "task.horizon=13",
         "probe.episodes=100",
         "auxiliary=state",
@@ -88,6 +92,10 @@ def test_an_automaton_by_regular_expression_and_by_dotted_path(monkeypatch, tmp_
         (["emission.beta=-0.1"], "beta=-0.1"),
         (["emission.colouring=rainbow"], "rainbow"),
         (["algorithm.batch=0"], "algorithm.batch is 0"),
+        (["algorithm.batch=2.5"], "algorithm.batch is 2.5"),
+        (["encoder.hidden=0"], "encoder.hidden=0"),
+        (["tasks=[mod_k]"], "needs the parameter 'k'"),
+        (["seeds=99999999999999999999"], "seeds=99999"),
         (["iterations=0"], "iterations=0"),
         (["seeds=0"], "seeds=0"),
         (["seeds=[]"], "seeds=\\[\\]"),
@@ -141,3 +149,26 @@ def test_files_that_make_no_task(tmp_path, content, says):
     path.write_text(content)
     with pytest.raises(ConfigurationError, match=says):
         runs("task=file", f"task.path={path}")
+
+
+def test_numbers_and_paths_of_a_notebook(tmp_path):
+    config = compose([*["logger=files", "task.p_control=1"]])
+    config["paths"]["runs"] = tmp_path
+    config["seeds"] = np.int64(2)
+    config["task"]["p_control"] = np.float64(1.0)
+    (first, _) = plan(config)
+    assert first.hash == runs("task.p_control=1.0")[0].hash
+    for nonsense in (None, 3, {}):
+        with pytest.raises(ConfigurationError):
+            plan(nonsense)
+
+
+def test_composing_in_threads():
+    with ThreadPoolExecutor(4) as pool:
+        names = [config["task"]["k"] for config in pool.map(lambda k: compose([f"task=mod_{k}"]), range(3, 11))]
+    assert names == list(range(3, 11))
+
+
+def test_the_alphabet_of_an_expression_can_be_given():
+    (run,) = runs("task=file", "task.regex='1*'", "task.alphabet=[0,1]")
+    assert run.task.dfa.n_symbols == 2

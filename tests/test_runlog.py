@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlstate.runlog import RunBusy, RunFolder, configuration_hash, find_runs, jsonable, write_atomically
+from rlstate.runlog import _RESULT_KEYS, RunBusy, RunFolder, configuration_hash, find_runs, jsonable, write_atomically
 
 
 @pytest.fixture
@@ -20,6 +20,8 @@ def folder(tmp_path) -> RunFolder:
 def test_the_hash_is_of_the_content_and_not_of_the_order():
     assert configuration_hash({"a": 1, "b": [1, 2]}) == configuration_hash({"b": [1, 2], "a": 1})
     assert configuration_hash({"a": 1}) != configuration_hash({"a": 2})
+    assert configuration_hash({"a": [1, {"b": 0}]}) == configuration_hash({"a": [1.0, {"b": 0.0}]})
+    assert configuration_hash({"a": True}) != configuration_hash({"a": 1})
 
 
 def test_metrics_are_cut_back_and_a_torn_last_line_is_no_row(folder):
@@ -27,6 +29,7 @@ def test_metrics_are_cut_back_and_a_torn_last_line_is_no_row(folder):
     for iteration in (0, 50, 100):
         folder.append_metrics({"iteration": iteration, "x": float("nan")})
     with open(folder.metrics_path, "ab") as handle:
+        handle.write(b"5\nnot json\n")
         handle.write(b'{"iteration": 150, "x"')
     assert [row["iteration"] for row in folder.read_metrics()] == [0, 50, 100]
     folder.cut_metrics(50)
@@ -39,8 +42,7 @@ def test_a_damaged_checkpoint_is_named_kept_and_the_last_good_one_used(folder, c
     whole = folder.checkpoint_path.read_bytes()
     folder.checkpoint_path.write_bytes(whole[: len(whole) // 2])
     with caplog.at_level(logging.WARNING, "rlstate"):
-        state = folder.read_checkpoint()
-    assert state["learner"]["iteration"] == 1
+        assert folder.restore(lambda state: state["learner"]["iteration"]) == 1
     assert "checkpoint.pt is damaged" in caplog.text
     assert (folder.path / "checkpoint.pt.damaged").read_bytes() == whole[: len(whole) // 2]
 
@@ -49,14 +51,22 @@ def test_a_damaged_checkpoint_is_named_kept_and_the_last_good_one_used(folder, c
 def test_every_kind_of_damage_counts(folder, content):
     folder.path.mkdir()
     folder.checkpoint_path.write_bytes(content)
-    assert folder.read_checkpoint() is None
+    assert folder.restore(lambda state: state) is None
+    assert (folder.path / "checkpoint.pt.damaged").exists()
+
+
+def test_a_checkpoint_that_reads_but_cannot_be_used_is_damaged_too(folder):
+    folder.write_checkpoint({"learner": 1})
+    folder.write_checkpoint({"other": 2})
+    assert folder.restore(lambda state: state["learner"]) == 1
     assert (folder.path / "checkpoint.pt.damaged").exists()
 
 
 def test_a_damaged_result_is_named_and_kept(folder):
-    folder.write_result({"verdict": "solved"})
-    assert folder.read_result() == {"verdict": "solved"}
-    for content in ("{", "[]", "{}"):
+    result = dict.fromkeys(_RESULT_KEYS, 1)
+    folder.write_result(result)
+    assert folder.read_result() == result
+    for content in ("{", "[]", '{"verdict": "x"}'):
         folder.result_path.write_text(content)
         assert folder.read_result() is None
         assert not folder.result_path.exists()

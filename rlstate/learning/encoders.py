@@ -198,6 +198,11 @@ def check_encoder(encoder: nn.Module, input_size: int, name: str = "encoder") ->
                 f"encoder {name!r} maps [T, B, I] = [{steps}, {batch}, {input_size}] to {list(features.shape)}; "
                 f"expected [T, B, out_features] = [{steps}, {batch}, {width}]"
             )
+        if not torch.equal(features, encoder(probe)):
+            raise ValueError(
+                f"encoder {name!r} gives other features for the same observations each time; leave out dropout and the like: "
+                "rollouts and updates must agree"
+            )
         changed = probe.clone()
         changed[half:] += 1.0
         if not torch.allclose(features[:half], encoder(changed)[:half], atol=1e-5):

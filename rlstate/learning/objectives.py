@@ -43,8 +43,9 @@ class Algorithm:
         if self.credit not in ("discounted", "broadcast"):
             raise ValueError(f"algorithm.credit is {self.credit!r}; it must be discounted or broadcast")
         for name in ("batch", "epochs", "minibatches"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"algorithm.{name} is {getattr(self, name)}; it must be at least 1")
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"algorithm.{name} is {value!r}; it must be a whole number of at least 1")
         if self.minibatches > self.batch:
             raise ValueError(
                 f"algorithm.minibatches is {self.minibatches}, more than the {self.batch} episodes of a batch; "

@@ -68,14 +68,14 @@ def supervised_capacity(
     learning_rate: float | None = None,
     threshold: float = 0.95,
     episodes: int = 1024,
-    progress: Callable[[int, float, float], None] | None = None,
+    on_iteration: Callable[[int], None] | None = None,
     device: str | torch.device = "cpu",
 ) -> Capacity:
     """The capacity of `encoder` (name and parameters, as for a learner) on `task`, observed through its emission channel.
 
     Deterministic in its arguments. Stops early when both accuracies are at least .99, or nothing improves any more; the
     weights that did best on a check set are then scored on other episodes. `learning_rate`: by default 1e-2 for recurrent
-    encoders and 1e-3 for others. `progress(iteration, accuracy, ood_accuracy)` is called at each check.
+    encoders and 1e-3 for others. `on_iteration(i)` is called before each iteration; what it raises ends the training.
 
     Raises:
         ValueError: fewer than 1 iteration, episode of a batch, or fewer than 2 held-out episodes; an unknown encoder.
@@ -94,6 +94,8 @@ def supervised_capacity(
     length = min(START, task.horizon)
     best, best_at, best_weights = -1.0, 0, copy.deepcopy(model.state_dict())
     for i in range(1, iterations + 1):
+        if on_iteration is not None:
+            on_iteration(i)
         for group in optimizer.param_groups:
             group["lr"] = peak * (0.05 + 0.95 * 0.5 * (1.0 + math.cos(math.pi * i / iterations)))
         observations, states = _batch(task, seed, i, batch, length, noise, next(model.parameters()))
@@ -114,8 +116,6 @@ def supervised_capacity(
             length = max(length, math.floor(due * task.horizon))
         elif i % EVALUATE_EVERY == 0:
             at_T, at_4T = (float(c.mean()) for c in _correct(model, task, seed, _CHECK, _CHECK_EPISODES))
-            if progress is not None:
-                progress(i, at_T, at_4T)
             if at_T + at_4T > best + 0.005:
                 best, best_at, best_weights = at_T + at_4T, i, copy.deepcopy(model.state_dict())
             if min(at_T, at_4T) >= ENOUGH or i - best_at >= PATIENCE:

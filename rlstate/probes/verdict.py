@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,12 @@ class Verdict:
     label: str
     not_learned: bool = False
     capacity_limited: bool = False
+    not_diagnostic: bool = False
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """For example ``perception_gap (not_learned, capacity_limited)``."""
-        beside = [name for name in ("not_learned", "capacity_limited") if getattr(self, name)]
+        beside = [name for name in ("not_learned", "capacity_limited", "not_diagnostic") if getattr(self, name)]
         return f"{self.label} ({', '.join(beside)})" if beside else self.label
 
     def summary(self) -> dict[str, Any]:
@@ -38,6 +39,7 @@ class Verdict:
             "label": self.label,
             "not_learned": self.not_learned,
             "capacity_limited": self.capacity_limited,
+            "not_diagnostic": self.not_diagnostic,
             "text": str(self),
             "notes": list(self.notes),
         }
@@ -49,11 +51,13 @@ def verdict(
     gain_interval: tuple[float, float] | None = None,
     capacity_saturated: bool | None = None,
     thresholds: Thresholds | None = None,
+    diagnostic: bool | None = None,
 ) -> Verdict:
     """The verdict on one run or on seed-averaged figures; None stands for a figure that is undefined or was not measured.
 
     A perception gap needs `recovery` alone; planning gap and solved need `val_n` too. `not_learned`: the gain interval
     contains 0, or lies below it, which is no better. `capacity_limited`: the encoder's capacity does not saturate.
+    `not_diagnostic`: random play is (nearly) optimal, so that success says nothing.
     """
     thresholds = thresholds or Thresholds()
     notes = []
@@ -75,6 +79,7 @@ def verdict(
         label,
         not_learned=gain_interval is not None and gain_interval[0] <= 0.0,
         capacity_limited=capacity_saturated is False,
+        not_diagnostic=diagnostic is False,
         notes=tuple(notes),
     )
 
@@ -100,12 +105,13 @@ def seed_averaged(
         gain_interval or _gain_interval(results),
         all(saturated) if saturated else None,
         thresholds,
+        results[0].get("diagnostic"),
     )
     missing = sum(r.get("recovery") is None for r in results)
     if recovery is None or not missing:
         return found
     note = f"recovery is undefined in {missing} of {len(results)} seeds, which its mean leaves out"
-    return Verdict(found.label, found.not_learned, found.capacity_limited, (*found.notes, note))
+    return replace(found, notes=(*found.notes, note))
 
 
 def _mean(results: Sequence[Mapping[str, Any]], name: str) -> float | None:

@@ -87,6 +87,11 @@ class BatchFirst(NoStep):
         return self.rnn(x)[0].transpose(0, 1)
 
 
+class Drops(NoStep):
+    def forward(self, x):
+        return nn.functional.dropout(self.rnn(x)[0])
+
+
 class Nameless(nn.Module):
     def __init__(self, input_size: int):
         super().__init__()
@@ -109,6 +114,7 @@ def test_a_users_encoder_needs_no_step_method():
     ("factory", "says"),
     [
         (Peeks, "not causal"),
+        (Drops, "dropout"),
         (Mixes, "mixes episodes"),
         (BatchFirst, "expected \\[T, B, out_features\\]"),
         (Nameless, "out_features"),
