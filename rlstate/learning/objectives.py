@@ -109,8 +109,11 @@ def objective(
     policy: Policy, batch: Batch, task: Task, algorithm: Algorithm, auxiliary: Auxiliary
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of one minibatch and its terms (detached)."""
-    features, (logits, values) = policy(batch.observations)
-    loss, terms = policy_value_loss(logits, values, batch, algorithm)
+    features = policy.encoder(batch.observations)
+    fused = kernels.heads_and_loss(
+        policy, features, batch, algorithm.name == "ppo", algorithm.clip, algorithm.value, algorithm.entropy
+    )
+    loss, terms = policy_value_loss(*policy.heads(features), batch, algorithm) if fused is None else fused
     if policy.auxiliary_head is not None:
         predicted = policy.auxiliary_head(features)
         terms["auxiliary_loss"] = auxiliary_loss(auxiliary.name, predicted, batch, task)
@@ -122,11 +125,6 @@ def policy_value_loss(
     logits: Tensor, values: Tensor, batch: Batch, algorithm: Algorithm
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Policy loss, value loss and entropy bonus of logits float[T, b, A] and values float[T, b]."""
-    fused = kernels.policy_value_loss(
-        algorithm.name == "ppo", algorithm.clip, algorithm.value, algorithm.entropy, logits, values, batch
-    )
-    if fused is not None:
-        return fused
     weights = batch.controllable.to(values.dtype)
     weights = weights / weights.sum().clamp(min=1.0)  # Σ weights · x is the mean over controllable steps
 

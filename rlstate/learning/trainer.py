@@ -54,8 +54,9 @@ class Learner:
             )
         self.encoder_config = dict(encoder or {"name": "gru", "hidden": 64})
         self.policy = new_policy(task, seed, self.encoder_config, self.auxiliary, dtype).to(device)
+        self._parameters = list(self.policy.parameters())
         self.optimizer = torch.optim.Adam(
-            self.policy.parameters(), lr=self.algorithm.learning_rate, eps=self.algorithm.adam_eps, fused=True
+            self._parameters, lr=self.algorithm.learning_rate, eps=self.algorithm.adam_eps, fused=True
         )
         self.iteration = 0
 
@@ -77,7 +78,7 @@ class Learner:
             loss, terms = objective(self.policy, minibatch, self.task, algorithm, self.auxiliary)
             self.optimizer.zero_grad()
             loss.backward()
-            norm = float(nn.utils.clip_grad_norm_(self.policy.parameters(), algorithm.max_grad_norm))
+            norm = float(nn.utils.clip_grad_norm_(self._parameters, algorithm.max_grad_norm))
             if not math.isfinite(norm):
                 raise Diverged(
                     f"the gradient's norm is {norm} at iteration {self.iteration} (loss {loss.item():.3g}); "

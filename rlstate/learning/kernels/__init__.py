@@ -1,7 +1,7 @@
 """The one place that knows there is a fast path: fused kernels for what GRU and LSTM runs on a CPU spend their time on.
 
 Three functions stand in for plain PyTorch where they can, and answer None where they cannot: `recurrence` for a whole
-sequence, `play` for a rollout's loop, `policy_value_loss` for the loss and its gradient. The plain path beside each call is
+sequence, `play` for a rollout's loop, `heads_and_loss` for the loss and its gradient. The plain path beside each call is
 the definition; `tests/learning/test_kernels.py` holds the two together.
 """
 
@@ -87,14 +87,15 @@ def play(cell: Any, policy: Policy, world: Any, greedy: bool) -> tuple[Tensor, T
     return features, logits, values
 
 
-def policy_value_loss(
-    ppo: bool, clip: float, value: float, entropy: float, logits: Tensor, values: Tensor, batch: Any
+def heads_and_loss(
+    policy: Policy, features: Tensor, batch: Any, ppo: bool, clip: float, value: float, entropy: float
 ) -> tuple[Tensor, dict[str, Tensor]] | None:
-    """The loss of `objectives.policy_value_loss` with its gradient, and its terms."""
-    if not _usable(logits):
+    """`objectives.policy_value_loss` of the policy's heads on `features`, with its gradient, and its terms."""
+    if not _usable(features):
         return None
-    loss, terms = _Loss.apply(ppo, clip, value, entropy, logits, values, batch)
-    return loss, {"policy_loss": terms[0], "value_loss": terms[1], "entropy": terms[2]}
+    heads = [policy.policy_head.weight, policy.policy_head.bias, policy.value_head.weight, policy.value_head.bias]
+    loss, terms = _Loss.apply((ppo, clip, value, entropy), batch, features, *heads)
+    return loss, dict(zip(("policy_loss", "value_loss", "entropy"), terms))
 
 
 class _Recurrence(torch.autograd.Function):
@@ -149,25 +150,27 @@ class _Buffer:
 class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, ppo: bool, clip: float, value: float, entropy: float, logits: Tensor, values: Tensor, batch: Any
+        ctx: Any, settings: tuple[bool, float, float, float], batch: Any, *inputs: Tensor
     ) -> tuple[Tensor, Tensor]:
-        logits, values = logits.contiguous(), values.contiguous()
-        terms, dlogits, dvalues = logits.new_empty(3), torch.empty_like(logits), torch.empty_like(values)
-        scalar = ctypes.c_float if logits.dtype == torch.float32 else ctypes.c_double
+        ppo, clip, value, entropy = settings
+        features, *heads = (each.contiguous() for each in inputs)
+        hidden, n_symbols = features.shape[-1], len(heads[0])
+        gradients = [torch.zeros_like(each) for each in (features, *heads)]
+        terms = features.new_empty(3)
+        scalar = ctypes.c_float if features.dtype == torch.float32 else ctypes.c_double
         _call(
-            "loss", logits.dtype, ppo, values.numel(), logits.shape[-1], scalar(clip), scalar(value), scalar(entropy), logits,
-            values, batch.symbols.contiguous(), batch.controllable.contiguous(), batch.log_probs.contiguous(),
-            batch.advantages.contiguous(), batch.targets.contiguous(), terms, dlogits, dvalues,
+            "loss", features.dtype, ppo, features.numel() // hidden, hidden, n_symbols, scalar(clip), scalar(value),
+            scalar(entropy), features, *heads, batch.symbols.contiguous(), batch.controllable.contiguous(),
+            batch.log_probs.contiguous(), batch.advantages.contiguous(), batch.targets.contiguous(), terms, *gradients,
         )  # fmt: skip
-        ctx.save_for_backward(dlogits, dvalues)
+        ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(terms)
         return terms[0] + value * terms[1] - entropy * terms[2], terms
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dloss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        dlogits, dvalues = ctx.saved_tensors
-        return None, None, None, None, dloss * dlogits, dloss * dvalues, None
+        return None, None, *(dloss * each for each in ctx.saved_tensors)
 
 
 def _usable(x: Tensor) -> bool:

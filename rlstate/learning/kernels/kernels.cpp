@@ -114,6 +114,23 @@ void multiply_add(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t l
     }
 }
 
+template <class F> inline F dot(const F *a, const F *b, int H) {
+  Vec<F> sum = {};
+  for (int j = 0; j < H; j += lanes<F>) {
+    const int n = H - j < lanes<F> ? H - j : lanes<F>;
+    sum += load(a + j, n) * load(b + j, n);
+  }
+  F total = 0;
+  for (int i = 0; i < lanes<F>; i++) total += sum[i];
+  return total;
+}
+template <class F> inline void add_scaled(F *to, F scale, const F *from, int H) {
+  for (int j = 0; j < H; j += lanes<F>) {
+    const int n = H - j < lanes<F> ? H - j : lanes<F>;
+    store(to + j, load(to + j, n) + scale * load(from + j, n), n);
+  }
+}
+
 template <class F> void transpose(const F *from, F *to, int rows, int cols) {
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < cols; j++) to[j * rows + i] = from[i * cols + j];
@@ -282,14 +299,7 @@ void play(int lstm, int T, int B, int I, int H, int A, int greedy, const F *w_ih
       const F *h = hs + t * N + size_t(b) * H;
       F *logit = logits + (at + b) * A;
       for (int a = 0; a <= A; a++) {
-        const F *w = a < A ? w_policy + size_t(a) * H : w_value;
-        Vec<F> sum = {};
-        for (int j = 0; j < H; j += lanes<F>) {
-          const int n = H - j < lanes<F> ? H - j : lanes<F>;
-          sum += load(h + j, n) * load(w + j, n);
-        }
-        F total = a < A ? b_policy[a] : *b_value;
-        for (int i = 0; i < lanes<F>; i++) total += sum[i];
+        const F total = a < A ? b_policy[a] + dot(h, w_policy + size_t(a) * H, H) : *b_value + dot(h, w_value, H);
         (a < A ? logit[a] : values[at + b]) = total;
       }
       int64_t symbol = random_symbol[at + b];
@@ -311,29 +321,30 @@ void play(int lstm, int T, int B, int I, int H, int A, int greedy, const F *w_ih
   }
 }
 
-// --- the loss of rlstate/learning/objectives.py and its gradient ------------------------------------------------------------
+// --- the linear heads and the loss of rlstate/learning/objectives.py, and their gradient --------------------------------------
 
-// terms: policy loss, value loss, entropy. dlogits [N, A] and dvalues [N] are the gradients of
-// policy loss + value_weight · value loss − entropy_weight · entropy.
+// features h [N, H] → terms: policy loss, value loss, entropy; and the gradients of
+// policy loss + value_weight · value loss − entropy_weight · entropy in the features and the heads' weights (zero on entry).
 template <class F>
-void loss(int ppo, int N, int A, F clip, F value_weight, F entropy_weight, const F *logits, const F *values,
-          const int64_t *symbols, const uint8_t *controllable, const F *old_log_probs, const F *advantages, const F *targets,
-          F *terms, F *dlogits, F *dvalues) {
+void loss(int ppo, int N, int H, int A, F clip, F value_weight, F entropy_weight, const F *features, const F *w_policy,
+          const F *b_policy, const F *w_value, const F *b_value, const int64_t *symbols, const uint8_t *controllable,
+          const F *old_log_probs, const F *advantages, const F *targets, F *terms, F *dfeatures, F *dw_policy, F *db_policy,
+          F *dw_value, F *db_value) {
   int count = 0;
   for (int i = 0; i < N; i++) count += controllable[i] != 0;
   const F weight = F(1) / F(count > 1 ? count : 1);
   double policy = 0, value = 0, entropies = 0;
-  std::vector<F> p(A), log_p(A);
+  std::vector<F> logit(A), p(A), log_p(A);
   for (int i = 0; i < N; i++) {
-    const F *logit = logits + size_t(i) * A;
-    F *gradient = dlogits + size_t(i) * A;
-    const F miss = values[i] - targets[i];
+    const F *h = features + size_t(i) * H;
+    F *dh = dfeatures + size_t(i) * H;
+    const F miss = *b_value + dot(h, w_value, H) - targets[i];
+    const F dvalue = value_weight * F(2) * miss / F(N);
     value += double(miss) * miss;
-    dvalues[i] = value_weight * F(2) * miss / F(N);
-    if (!controllable[i]) {
-      for (int a = 0; a < A; a++) gradient[a] = F(0);
-      continue;
-    }
+    add_scaled(dh, dvalue, w_value, H), add_scaled(dw_value, dvalue, h, H), *db_value += dvalue;
+    if (!controllable[i]) continue;
+
+    for (int a = 0; a < A; a++) logit[a] = b_policy[a] + dot(h, w_policy + size_t(a) * H, H);
     F highest = logit[0], total = 0, entropy = 0;
     for (int a = 1; a < A; a++) highest = logit[a] > highest ? logit[a] : highest;
     for (int a = 0; a < A; a++) total += std::exp(logit[a] - highest);
@@ -350,8 +361,11 @@ void loss(int ppo, int N, int A, F clip, F value_weight, F entropy_weight, const
     } else
       policy -= double(log_p[symbols[i]] * advantage);
     entropies += entropy;
-    for (int a = 0; a < A; a++)
-      gradient[a] = weight * (slope * (p[a] - F(a == symbols[i])) + entropy_weight * p[a] * (log_p[a] + entropy));
+    for (int a = 0; a < A; a++) {
+      const F dlogit = weight * (slope * (p[a] - F(a == symbols[i])) + entropy_weight * p[a] * (log_p[a] + entropy));
+      add_scaled(dh, dlogit, w_policy + size_t(a) * H, H), add_scaled(dw_policy + size_t(a) * H, dlogit, h, H);
+      db_policy[a] += dlogit;
+    }
   }
   terms[0] = F(policy) * weight, terms[1] = F(value / N), terms[2] = F(entropies) * weight;
 }
@@ -377,12 +391,13 @@ void loss(int ppo, int N, int A, F clip, F value_weight, F entropy_weight, const
     play<F>(lstm, T, B, I, H, A, greedy, w_ih, w_hh, b_ih, b_hh, w_policy, b_policy, w_value, b_value, transitions,            \
             controllable, random_symbol, choice, leak, colouring, colour_at, x, symbols, states, colours, hs, logits, values); \
   }                                                                                                                            \
-  extern "C" void loss_##NAME(int ppo, int N, int A, F clip, F value_weight, F entropy_weight, const F *logits,                \
-                              const F *values, const int64_t *symbols, const uint8_t *controllable,                            \
-                              const F *old_log_probs, const F *advantages, const F *targets, F *terms, F *dlogits,             \
-                              F *dvalues) {                                                                                    \
-    loss<F>(ppo, N, A, clip, value_weight, entropy_weight, logits, values, symbols, controllable, old_log_probs, advantages,   \
-            targets, terms, dlogits, dvalues);                                                                                 \
+  extern "C" void loss_##NAME(int ppo, int N, int H, int A, F clip, F value_weight, F entropy_weight, const F *features,         \
+                              const F *w_policy, const F *b_policy, const F *w_value, const F *b_value,                        \
+                              const int64_t *symbols, const uint8_t *controllable, const F *old_log_probs,                     \
+                              const F *advantages, const F *targets, F *terms, F *dfeatures, F *dw_policy, F *db_policy,       \
+                              F *dw_value, F *db_value) {                                                                      \
+    loss<F>(ppo, N, H, A, clip, value_weight, entropy_weight, features, w_policy, b_policy, w_value, b_value, symbols,         \
+            controllable, old_log_probs, advantages, targets, terms, dfeatures, dw_policy, db_policy, dw_value, db_value);     \
   }
 EXPORT(float, f32)
 EXPORT(double, f64)
