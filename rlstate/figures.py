@@ -37,10 +37,8 @@ def draw_run(rows: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> An
 
     top.axhline(oracle["optimal"], color=GREEN, linewidth=1.2)
     top.axhline(oracle["random"], color=GREY, linewidth=1.2)
-    last = max((row["iteration"] for row in rows), default=1)
     for height, text, colour in ((oracle["optimal"], "optimal", GREEN), (oracle["random"], "random play", GREY)):
-        style = {"textcoords": "offset points", "fontsize": 8, "color": colour}
-        top.annotate(text, (last, height), xytext=(4, -3), annotation_clip=False, **style)
+        top.text(1.01, height, text, color=colour, fontsize=8, va="center", transform=top.get_yaxis_transform())
     top.plot([row["iteration"] for row in trained], [row["success"] for row in trained], color=BLUE, alpha=0.35, linewidth=1,
              label="sampled (training)")  # fmt: skip
     top.plot([row["iteration"] for row in points], [row["greedy_success"] for row in points], color=BLUE, marker="o",
