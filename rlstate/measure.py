@@ -46,6 +46,11 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
     notes = [*decision.notes, *probe.notes]
     if not diagnostic:
         notes.append("not diagnostic: random play is (nearly) optimal at T or at 4T, so success says nothing here")
+    if muted is not None:
+        val_n = "undefined" if muted.val_n is None else f"{muted.val_n:.3f}"
+        notes.append(
+            f"the emission channel gives the state away with probability {task.channel.beta:g}; muted, val_n is {val_n}"
+        )
     return {
         "val_n": greedy.val_n,
         "val_n_se": greedy.val_n_se,

@@ -20,7 +20,7 @@ SWEEP = [
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = {}
-        for name, extra in (("basic", []), ("ray", ["hydra/launcher=ray", "hydra.launcher.ray.init.num_cpus=2"])):
+        for name, extra in (("basic", []), ("ray", ["hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2"])):
             command = [sys.executable, "-m", "rlstate.train", *SWEEP, *extra, f"paths.runs={folder}/{name}"]
             print("$", " ".join(["python", *command[1:]]), flush=True)
             done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
