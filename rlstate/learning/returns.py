@@ -22,12 +22,7 @@ def terminal_rewards(accepted: Tensor, steps: int) -> Tensor:
 
 def reward_to_go(rewards: Tensor, gamma: float) -> Tensor:
     """G_t = Σ_{k ≥ t} γ^{k−t} r_k."""
-    returns = torch.empty_like(rewards)
-    following = torch.zeros_like(rewards[0])
-    for t in reversed(range(len(rewards))):
-        following = rewards[t] + gamma * following
-        returns[t] = following
-    return returns
+    return _discounting(len(rewards), gamma, rewards) @ rewards
 
 
 def broadcast(rewards: Tensor) -> Tensor:
@@ -36,16 +31,15 @@ def broadcast(rewards: Tensor) -> Tensor:
 
 
 def gae(rewards: Tensor, values: Tensor, gamma: float, lam: float) -> Tensor:
-    """Generalized advantage estimation (Schulman et al., 2016, eq. 16): A_t = δ_t + γλ A_{t+1}."""
-    advantages = torch.empty_like(rewards)
-    following = torch.zeros_like(rewards[0])
-    next_value = torch.zeros_like(rewards[0])
-    for t in reversed(range(len(rewards))):
-        delta = rewards[t] + gamma * next_value - values[t]
-        following = delta + gamma * lam * following
-        advantages[t] = following
-        next_value = values[t]
-    return advantages
+    """Generalized advantage estimation (Schulman et al., 2016, eq. 16): A_t = Σ_{k ≥ t} (γλ)^{k−t} δ_k."""
+    next_values = torch.cat([values[1:], torch.zeros_like(values[:1])])
+    return _discounting(len(rewards), gamma * lam, rewards) @ (rewards + gamma * next_values - values)
+
+
+def _discounting(steps: int, gamma: float, like: Tensor) -> Tensor:
+    """float[T, T] with γ^{k−t} at (t, k ≥ t): one product instead of a loop over steps."""
+    t = torch.arange(steps, device=like.device)
+    return torch.where(t >= t[:, None], gamma ** (t - t[:, None]).clamp(min=0).to(like.dtype), 0.0).to(like.dtype)
 
 
 def shaping_rewards(oracle: Oracle, states: Tensor, gamma: float) -> Tensor:
@@ -66,9 +60,8 @@ def normalized(advantages: Tensor, where: Tensor, epsilon: float = 1e-5) -> Tens
     A batch whose advantages are all equal must give no push. In float32 their mean rounds, and mean and deviation are then
     of the size of that error, whose ratio is of order one: hence double precision and an epsilon far above it.
     """
-    chosen = advantages[where].double()
-    if len(chosen) == 0:
-        return torch.zeros_like(advantages)
-    mean = chosen.mean()
-    deviation = (chosen - mean).square().mean().sqrt()
-    return ((advantages.double() - mean) / (deviation + epsilon)).to(advantages.dtype)
+    x, weights = advantages.double(), where.double()
+    weights = weights / weights.sum().clamp(min=1.0)
+    mean = (weights * x).sum()
+    deviation = (weights * (x - mean).square()).sum().sqrt()
+    return ((x - mean) / (deviation + epsilon)).to(advantages.dtype)
