@@ -121,10 +121,9 @@ class _Recurrence(torch.autograd.Function):
         dw_ih, dw_hh = x.new_zeros(inputs, gates), x.new_zeros(hidden, gates)
         db_ih, db_hh = torch.zeros_like(b_ih), torch.zeros_like(b_hh)
         dx = torch.zeros_like(x) if ctx.needs_input_grad[1] else None
-        scratch = _Buffer(x, ctx.tape.tensor.numel())
         _call(
             "backward", x.dtype, ctx.lstm, steps, batch, inputs, hidden, x, w_ih, w_hh, b_ih, b_hh, ctx.tape.tensor, hs,
-            dhs.contiguous(), scratch.tensor, dw_ih, dw_hh, db_ih, db_hh, dx,
+            dhs.contiguous(), dw_ih, dw_hh, db_ih, db_hh, dx,
         )  # fmt: skip
         return None, dx, dw_ih.t(), dw_hh.t(), db_ih, db_hh
 

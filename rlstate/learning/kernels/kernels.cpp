@@ -74,13 +74,14 @@ template <class F> inline Vec<F> tanh_(Vec<F> x) {
   return e / (e + F(2));
 }
 
-// --- C[M, N] += A[M, K] B[K, N], A by strides (so that Aᵀ needs no copy), B and C with unit column stride ---------------
+// --- C[M, N] = start + A[M, K] B[K, N], A by strides (so that Aᵀ needs no copy), B and C with unit column stride --------
+// `start` is a row of N that stands for every row of it, or null for C as it is.
 
 template <class F, int ROWS, int VECS>
-inline void tile(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int K) {
+inline void tile(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int K, const F *start) {
   Vec<F> sum[ROWS][VECS];
   for (int i = 0; i < ROWS; i++)
-    for (int j = 0; j < VECS; j++) sum[i][j] = load(c + i * ldc + j * lanes<F>);
+    for (int j = 0; j < VECS; j++) sum[i][j] = load((start ? start : c + i * ldc) + j * lanes<F>);
   for (int k = 0; k < K; k++) {
     Vec<F> right[VECS];
     for (int j = 0; j < VECS; j++) right[j] = load(b + k * ldb + j * lanes<F>);
@@ -94,21 +95,25 @@ inline void tile(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ld
 }
 
 template <class F, int VECS>
-inline void columns(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int M, int K) {
+inline void columns(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int M, int K,
+                    const F *start) {
   int m = 0;
-  for (; m + 6 <= M; m += 6) tile<F, 6, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K);
-  for (; m + 4 <= M; m += 4) tile<F, 4, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K);
-  for (; m < M; m++) tile<F, 1, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K);
+  for (; m + 6 <= M; m += 6) tile<F, 6, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K, start);
+  for (; m + 4 <= M; m += 4) tile<F, 4, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K, start);
+  for (; m < M; m++) tile<F, 1, VECS>(a + m * row, row, col, b, ldb, c + m * ldc, ldc, K, start);
 }
 
 template <class F>
-void multiply_add(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int M, int N, int K) {
+void multiply(const F *a, intptr_t row, intptr_t col, const F *b, intptr_t ldb, F *c, intptr_t ldc, int M, int N, int K,
+              const F *start = nullptr) {
   int n = 0;
-  for (; n + 2 * lanes<F> <= N; n += 2 * lanes<F>) columns<F, 2>(a, row, col, b + n, ldb, c + n, ldc, M, K);
-  for (; n + lanes<F> <= N; n += lanes<F>) columns<F, 1>(a, row, col, b + n, ldb, c + n, ldc, M, K);
+  for (; n + 2 * lanes<F> <= N; n += 2 * lanes<F>)
+    columns<F, 2>(a, row, col, b + n, ldb, c + n, ldc, M, K, start ? start + n : nullptr);
+  for (; n + lanes<F> <= N; n += lanes<F>)
+    columns<F, 1>(a, row, col, b + n, ldb, c + n, ldc, M, K, start ? start + n : nullptr);
   for (int m = 0; n < N && m < M; m++)
     for (int j = n; j < N; j++) {
-      F sum = c[m * ldc + j];
+      F sum = start ? start[j] : c[m * ldc + j];
       for (int k = 0; k < K; k++) sum += a[m * row + k * col] * b[k * ldb + j];
       c[m * ldc + j] = sum;
     }
@@ -145,30 +150,28 @@ template <class F> struct Cell {
   const F *w_ih, *w_hh, *b_ih, *b_hh;
   int I, H, gates, width;       // width of a row of the tape, in units of H
   std::vector<F> in, recurrent; // w_ihᵀ [I, G H] and w_hhᵀ [H, G H]
+  std::vector<F> bias;          // what a row of the tape starts from; the GRU's n has its two biases apart
   Cell(const F *w_ih, const F *w_hh, const F *b_ih, const F *b_hh, int I, int H, bool lstm)
       : w_ih(w_ih), w_hh(w_hh), b_ih(b_ih), b_hh(b_hh), I(I), H(H), gates(lstm ? 4 : 3), width(lstm ? 6 : 4),
-        in(size_t(I) * gates * H), recurrent(size_t(H) * gates * H) {
+        in(size_t(I) * gates * H), recurrent(size_t(H) * gates * H), bias(size_t(4) * H) {
     transpose(w_ih, in.data(), gates * H, I);
     transpose(w_hh, recurrent.data(), gates * H, H);
+    for (int j = 0; j < (lstm ? 4 : 2) * H; j++) bias[j] = b_ih[j] + b_hh[j];
+    if (!lstm)
+      for (int j = 0; j < H; j++) bias[2 * H + j] = b_hh[2 * H + j], bias[3 * H + j] = b_ih[2 * H + j];
   }
   bool lstm() const { return gates == 4; }
 
   // x [B, I], h [B, H] (null: zeros), c [B, ·] with row stride `width H` (null: zeros) → tape s [B, width H], h_next [B, H]
   void step(const F *x, const F *h, const F *c, F *s, F *h_next, int B) const {
     const intptr_t W = intptr_t(width) * H;
-    for (int b = 0; b < B; b++) {
-      F *row = s + b * W;
-      const int shared = lstm() ? 4 * H : 2 * H;
-      for (int j = 0; j < shared; j++) row[j] = b_ih[j] + b_hh[j];
-      if (!lstm())
-        for (int j = 0; j < H; j++) row[2 * H + j] = b_hh[2 * H + j], row[3 * H + j] = b_ih[2 * H + j];
-    }
-    if (lstm()) multiply_add(x, I, 1, in.data(), 4 * H, s, W, B, 4 * H, I);
+    if (lstm()) multiply(x, I, 1, in.data(), 4 * H, s, W, B, 4 * H, I, bias.data());
     else {
-      multiply_add(x, I, 1, in.data(), 3 * H, s, W, B, 2 * H, I);
-      multiply_add(x, I, 1, in.data() + 2 * H, 3 * H, s + 3 * H, W, B, H, I);
+      multiply(x, I, 1, in.data(), 3 * H, s, W, B, 2 * H, I, bias.data());
+      multiply(x, I, 1, in.data() + 2 * H, 3 * H, s + 3 * H, W, B, H, I, bias.data() + 3 * H);
+      for (int b = 0; b < B; b++) std::memcpy(s + b * W + 2 * H, bias.data() + 2 * H, H * sizeof(F));
     }
-    if (h) multiply_add(h, H, 1, recurrent.data(), gates * H, s, W, B, gates * H, H);
+    if (h) multiply(h, H, 1, recurrent.data(), gates * H, s, W, B, gates * H, H);
     for (int b = 0; b < B; b++) {
       F *row = s + b * W;
       for (int j = 0; j < H; j += lanes<F>) {
@@ -216,7 +219,7 @@ template <class F> struct Cell {
         }
       }
     }
-    if (h) multiply_add(d, W, 1, w_hh, H, dh, H, B, H, gates * H);
+    if (h) multiply(d, W, 1, w_hh, H, dh, H, B, H, gates * H);
   }
 };
 
@@ -233,41 +236,36 @@ void forward(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, co
 }
 
 // dhs [T, B, H] → gradients of the weights (transposed: dw_ih [I, G H], dw_hh [H, G H]) and biases, all zero on entry;
-// dx [T, B, I] (zero on entry) if it is not null. `d` [T, B, width H] is scratch.
+// dx [T, B, I] (zero on entry) if it is not null. Every step's share is added while its gradients are still in the cache.
 template <class F>
 void backward(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh, const F *b_ih, const F *b_hh,
-              const F *tape, const F *hs, const F *dhs, F *d, F *dw_ih, F *dw_hh, F *db_ih, F *db_hh, F *dx) {
+              const F *tape, const F *hs, const F *dhs, F *dw_ih, F *dw_hh, F *db_ih, F *db_hh, F *dx) {
   const Cell<F> cell(w_ih, w_hh, b_ih, b_hh, I, H, lstm);
   const intptr_t W = intptr_t(cell.width) * H, G = cell.gates * H;
   const size_t S = size_t(B) * W, N = size_t(B) * H;
-  std::vector<F> dh(N, F(0)), dc(lstm ? N : 0, F(0));
+  std::vector<F> dh(N, F(0)), dc(lstm ? N : 0, F(0)), scratch(S), db(W, F(0));
+  F *const d = scratch.data();
   for (int t = T - 1; t >= 0; t--) {
+    const F *before = t ? hs + (t - 1) * N : nullptr, *xt = x + size_t(t) * B * I;
     for (size_t i = 0; i < N; i++) dh[i] += dhs[t * N + i];
-    cell.step_back(tape + t * S, t ? hs + (t - 1) * N : nullptr, t && lstm ? tape + (t - 1) * S + 4 * H : nullptr,
-                   dh.data(), dc.data(), d + t * S, B);
-  }
-  const int rows = T * B;
-  if (T > 1) multiply_add(hs, 1, H, d + S, W, dw_hh, G, H, int(G), (T - 1) * B);
-  if (lstm) multiply_add(x, 1, I, d, W, dw_ih, G, I, int(G), rows);
-  else {
-    multiply_add(x, 1, I, d, W, dw_ih, G, I, 2 * H, rows);
-    multiply_add(x, 1, I, d + 3 * H, W, dw_ih + 2 * H, G, I, H, rows);
-  }
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < G; j++) db_hh[j] += d[i * W + j];
-  for (int j = 0; j < G; j++) db_ih[j] = db_hh[j];
-  if (!lstm) {
-    for (int j = 0; j < H; j++) db_ih[2 * H + j] = F(0);
-    for (int i = 0; i < rows; i++)
-      for (int j = 0; j < H; j++) db_ih[2 * H + j] += d[i * W + 3 * H + j];
-  }
-  if (dx) {
-    if (lstm) multiply_add(d, W, 1, w_ih, I, dx, I, rows, I, 4 * H);
-    else {
-      multiply_add(d, W, 1, w_ih, I, dx, I, rows, I, 2 * H);
-      multiply_add(d + 3 * H, W, 1, w_ih + size_t(2) * H * I, I, dx, I, rows, I, H);
+    cell.step_back(tape + t * S, before, t && lstm ? tape + (t - 1) * S + 4 * H : nullptr, dh.data(), dc.data(), d, B);
+    if (t) multiply(before, 1, H, d, W, dw_hh, G, H, int(G), B);
+    for (int b = 0; b < B; b++)
+      for (int j = 0; j < 4 * H; j++) db[j] += d[b * W + j];
+    F *dxt = dx ? dx + size_t(t) * B * I : nullptr;
+    if (lstm) {
+      multiply(xt, 1, I, d, W, dw_ih, G, I, int(G), B);
+      if (dx) multiply(d, W, 1, w_ih, I, dxt, I, B, I, 4 * H);
+    } else { // the input meets r | z | n, the state r | z | u
+      multiply(xt, 1, I, d, W, dw_ih, G, I, 2 * H, B);
+      multiply(xt, 1, I, d + 3 * H, W, dw_ih + 2 * H, G, I, H, B);
+      if (dx) {
+        multiply(d, W, 1, w_ih, I, dxt, I, B, I, 2 * H);
+        multiply(d + 3 * H, W, 1, w_ih + size_t(2) * H * I, I, dxt, I, B, I, H);
+      }
     }
   }
+  for (int j = 0; j < G; j++) db_hh[j] = db[j], db_ih[j] = !lstm && j >= 2 * H ? db[H + j] : db[j];
 }
 
 // --- rollouts -----------------------------------------------------------------------------------------------------------------
@@ -378,9 +376,9 @@ void loss(int ppo, int N, int H, int A, F clip, F value_weight, F entropy_weight
     forward<F>(lstm, T, B, I, H, x, w_ih, w_hh, b_ih, b_hh, tape, hs);                                                         \
   }                                                                                                                            \
   extern "C" void backward_##NAME(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh,              \
-                                  const F *b_ih, const F *b_hh, const F *tape, const F *hs, const F *dhs, F *d, F *dw_ih,      \
-                                  F *dw_hh, F *db_ih, F *db_hh, F *dx) {                                                       \
-    backward<F>(lstm, T, B, I, H, x, w_ih, w_hh, b_ih, b_hh, tape, hs, dhs, d, dw_ih, dw_hh, db_ih, db_hh, dx);                \
+                                  const F *b_ih, const F *b_hh, const F *tape, const F *hs, const F *dhs, F *dw_ih, F *dw_hh,  \
+                                  F *db_ih, F *db_hh, F *dx) {                                                                 \
+    backward<F>(lstm, T, B, I, H, x, w_ih, w_hh, b_ih, b_hh, tape, hs, dhs, dw_ih, dw_hh, db_ih, db_hh, dx);                   \
   }                                                                                                                            \
   extern "C" void play_##NAME(int lstm, int T, int B, int I, int H, int A, int greedy, const F *w_ih, const F *w_hh,           \
                               const F *b_ih, const F *b_hh, const F *w_policy, const F *b_policy, const F *w_value,            \
