@@ -17,7 +17,7 @@ from rlstate.plan import RunPlan
 from rlstate.probes.causal import interventional_probe
 from rlstate.probes.controls import probe_suite
 from rlstate.probes.linear import linear_probe, to_numpy
-from rlstate.probes.verdict import verdict
+from rlstate.probes.verdict import learned_nothing, verdict
 
 
 def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -36,13 +36,11 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
     del suite["main"]  # it stands under `probe`
     intervention = interventional_probe(policy, played, task, probe, seed) if config["probe"]["intervention"] else None
 
-    gain_interval = None
-    if greedy.gain is not None and greedy.gain_se is not None:
-        gain_interval = (greedy.gain - 1.96 * greedy.gain_se, greedy.gain + 1.96 * greedy.gain_se)
     reached = None if capacity is None else min(capacity["accuracy"], capacity["ood_accuracy"])
     saturated = None if reached is None else reached >= plan.thresholds.capacity
+    idle = learned_nothing(greedy.gain, greedy.gain_se)
     diagnostic = is_diagnostic(task.dfa, task.horizon, task.p_control)
-    decision = verdict(probe.recovery, greedy.val_n, gain_interval, saturated, plan.thresholds, diagnostic)
+    decision = verdict(probe.recovery, greedy.val_n, idle, saturated, plan.thresholds, diagnostic)
     notes = [*decision.notes, *probe.notes]
     if not diagnostic:
         notes.append("not diagnostic: random play is (nearly) optimal at T or at 4T, so success says nothing here")

@@ -39,7 +39,7 @@ def test_the_group_is_judged_by_its_means():
     (mean,) = [line.split() for line in text.splitlines() if " mean " in line]
     assert mean[-1] == "perception_gap"
     text = table([result(0, gain=-0.1), result(1, gain=0.1)])
-    assert "solved (not_learned)" in text
+    assert "solved (not_learned in 1 of 2)" in text
 
 
 def test_thresholds_are_those_of_the_runs():

@@ -6,42 +6,39 @@ import json
 
 import pytest
 
-from rlstate.probes.verdict import Thresholds, seed_averaged, verdict
-
-LEARNED = (0.2, 0.9)
+from rlstate.probes.verdict import Thresholds, learned_nothing, seed_averaged, verdict
 
 
 @pytest.mark.parametrize(
-    ("recovery", "val_n", "interval", "saturated", "printed"),
+    ("recovery", "val_n", "idle", "saturated", "printed"),
     [
-        (0.2, 0.5, LEARNED, True, "perception_gap"),
-        (0.2, 0.99, LEARNED, True, "perception_gap"),  # reward without the state
-        (0.499, None, LEARNED, True, "perception_gap"),
-        (0.5, 0.84, LEARNED, True, "planning_gap"),  # the thresholds belong to the better side
-        (0.5, 0.85, LEARNED, True, "solved"),
-        (0.9, 0.6, LEARNED, True, "planning_gap"),
-        (1.0, 1.0, LEARNED, True, "solved"),
-        (0.1, 0.67, (-0.02, 0.03), True, "perception_gap (not_learned)"),
-        (0.1, 0.6, (-0.2, -0.1), True, "perception_gap (not_learned)"),
-        (0.1, 0.7, LEARNED, False, "perception_gap (capacity_limited)"),
-        (0.1, 0.67, (0.0, 0.1), False, "perception_gap (not_learned, capacity_limited)"),
-        (None, 0.9, LEARNED, True, "undefined"),
-        (0.8, None, LEARNED, True, "undefined"),
+        (0.2, 0.5, False, True, "perception_gap"),
+        (0.2, 0.99, False, True, "perception_gap"),  # reward without the state
+        (0.499, None, False, True, "perception_gap"),
+        (0.5, 0.84, False, True, "planning_gap"),  # the thresholds belong to the better side
+        (0.5, 0.85, False, True, "solved"),
+        (0.9, 0.6, False, True, "planning_gap"),
+        (1.0, 1.0, False, True, "solved"),
+        (0.1, 0.67, True, True, "perception_gap (not_learned)"),
+        (0.1, 0.7, False, False, "perception_gap (capacity_limited)"),
+        (0.1, 0.67, True, False, "perception_gap (not_learned, capacity_limited)"),
+        (None, 0.9, False, True, "undefined"),
+        (0.8, None, False, True, "undefined"),
         (0.9, 0.9, None, None, "solved"),
     ],
 )
-def test_the_table(recovery, val_n, interval, saturated, printed):
-    found = verdict(recovery, val_n, interval, saturated)
+def test_the_table(recovery, val_n, idle, saturated, printed):
+    found = verdict(recovery, val_n, idle, saturated)
     assert str(found) == printed
     assert json.loads(json.dumps(found.summary()))["text"] == printed
-    assert bool(found.notes) == (found.label == "undefined" or interval is None or saturated is None)
+    assert bool(found.notes) == (found.label == "undefined" or idle is None or saturated is None)
 
 
 def test_thresholds_are_configurable():
     strict = Thresholds(recovery=0.95, val_n=0.99)
-    assert verdict(0.9, 0.9, LEARNED, True).label == "solved"
-    assert verdict(0.9, 0.9, LEARNED, True, strict).label == "perception_gap"
-    assert verdict(0.96, 0.9, LEARNED, True, strict).label == "planning_gap"
+    assert verdict(0.9, 0.9, False, True).label == "solved"
+    assert verdict(0.9, 0.9, False, True, strict).label == "perception_gap"
+    assert verdict(0.96, 0.9, False, True, strict).label == "planning_gap"
 
 
 def seeds(recoveries, val_ns, gains, saturated=True):
@@ -58,14 +55,15 @@ def test_labels_come_from_averages_not_from_a_vote():
     assert str(seed_averaged(results)) == "solved"
 
 
-def test_not_learned_is_about_the_spread_of_gain_over_seeds():
-    same = seeds([0.1] * 3, [0.67] * 3, [0.30, 0.31, 0.32])
-    assert not seed_averaged(same).not_learned
-    spread = seeds([0.1] * 3, [0.67] * 3, [-0.2, 0.01, 0.2])
-    assert seed_averaged(spread).not_learned
-    assert not seed_averaged(spread, gain_interval=(0.01, 0.02)).not_learned
-    assert seed_averaged(seeds([0.1], [0.67], [0.015])).not_learned  # ± 1.96 × .01
-    assert not seed_averaged(seeds([0.1], [0.67], [0.025])).not_learned
+def test_not_learned_is_counted_over_seeds():
+    assert not seed_averaged(seeds([0.1] * 3, [0.67] * 3, [0.30, 0.31, 0.32])).not_learned
+    mixed = seed_averaged(seeds([0.1] * 3, [0.67] * 3, [-0.2, 0.01, 0.9]))
+    assert not mixed.not_learned
+    assert str(mixed) == "perception_gap (not_learned in 2 of 3)"
+    assert str(seed_averaged(seeds([0.1] * 3, [0.67] * 3, [-0.2, 0.01, 0.0]))) == "perception_gap (not_learned)"
+    assert learned_nothing(0.015, 0.01)
+    assert not learned_nothing(0.025, 0.01)
+    assert learned_nothing(None, None) is None
 
 
 def test_undefined_seeds_are_left_out_and_said_so():
