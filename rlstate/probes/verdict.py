@@ -57,7 +57,8 @@ def verdict(
     """The verdict on one run or on seed-averaged figures; None stands for a figure that is undefined or was not measured.
 
     A perception gap needs `recovery` alone; planning gap and solved need `val_n` too. `not_learned`: see
-    `learned_nothing`. `capacity_limited`: the encoder's capacity does not saturate. `not_diagnostic`: random play is (nearly) optimal, so that success says nothing.
+    `learned_nothing`. `capacity_limited`: the encoder's capacity does not saturate. `not_diagnostic`: random play is
+    (nearly) optimal, so that success says nothing.
     """
     thresholds = thresholds or Thresholds()
     notes = []
