@@ -57,21 +57,3 @@ def draw_run(rows: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> An
     for axis in (top, bottom):
         axis.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def draw_timesteps(result: Mapping[str, Any]) -> Any:
-    """Probe accuracy by timestep against the majority class, of a result: where in an episode the state is known."""
-    from matplotlib.figure import Figure
-
-    by_timestep = result["probe"]["by_timestep"]
-    figure = Figure(figsize=(6, 3), layout="constrained")
-    axis = figure.subplots()
-    steps = range(len(by_timestep["accuracy"]))
-    axis.plot(steps, by_timestep["accuracy"], color=ORANGE, marker="o", markersize=4, label="probe")
-    axis.plot(steps, by_timestep["majority"], color=GREY, marker=".", label="majority class of the step")
-    axis.set_xlabel("timestep")
-    axis.set_ylabel("accuracy")
-    axis.set_ylim(0, 1.02)
-    axis.legend(fontsize=8, frameon=False)
-    axis.spines[["top", "right"]].set_visible(False)
-    return figure
