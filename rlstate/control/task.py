@@ -39,7 +39,7 @@ class Task:
 
     @cached_property
     def layout(self) -> ObservationLayout:
-        """The clock is scaled by the training horizon also when the task is played longer (DESIGN: clock)."""
+        """The clock is scaled by the training horizon also when the task is played longer (docs/definitions.md)."""
         return ObservationLayout(self.dfa.n_symbols, self.channel.n_colours, self.horizon)
 
     @cached_property

@@ -15,7 +15,7 @@ from rlstate.learning.policy import Policy
 
 @dataclass(frozen=True)
 class Algorithm:
-    """How a policy is trained. `conf/algorithm/*.yaml` holds the same fields; DESIGN §4 fixes the two credit schemes.
+    """How a policy is trained. `conf/algorithm/*.yaml` holds the same fields; docs/definitions.md has the two credit schemes.
 
     `credit="discounted"`: reward-to-go under A2C, GAE(λ) under PPO. `credit="broadcast"`: the episode's return at every
     step, γ = 1; under PPO the advantage is G₀ − V (γ = λ = 1).

@@ -91,7 +91,7 @@ class Learner:
 
     @torch.no_grad()
     def credit(self, played: Rollout) -> Batch:
-        """The advantages and value targets of a rollout, as DESIGN §4 fixes the credit schemes."""
+        """The advantages and value targets of a rollout, by the credit scheme (docs/definitions.md)."""
         algorithm, gamma = self.algorithm, self.algorithm.discount
         rewards = terminal_rewards(played.accepted, len(played.symbols))
         if self.shaping:

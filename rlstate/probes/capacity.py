@@ -1,4 +1,4 @@
-"""Supervised capacity: could this encoder track the state at all? (paper §4; DESIGN §4 "Capacity")
+"""Supervised capacity: could this encoder track the state at all? (paper §4; docs/definitions.md)
 
 The same encoder with a linear head, trained to predict q_t at every step of uniform random play. It is an upper bound, so it
 should fail only where the encoder does; four things make the optimization easy without ever showing more than T steps:

@@ -1,4 +1,4 @@
-"""The interventional probe: does the policy *consult* the decoded state? (paper §4, §6; DESIGN §4 "Intervention")
+"""The interventional probe: does the policy *consult* the decoded state? (paper §4, §6; docs/definitions.md)
 
 At a controlled step in state q, move the features that the policy head reads from q towards q′, where every symbol that is
 optimal in q is wrong in q′ and costs something, and see whether the greedy action becomes one that the oracle calls optimal

@@ -1,4 +1,4 @@
-"""What a probe's gap must be compared with before it means that the *agent* represents the state (DESIGN §4).
+"""What a probe's gap must be compared with before it means that the *agent* represents the state (docs/definitions.md).
 
 Each control is the same probe with one thing replaced: the labels (a control task, an unrelated automaton, the oracle's
 quotient), the network (untrained), or the features (the input alone).

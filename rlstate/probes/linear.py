@@ -1,4 +1,4 @@
-"""The linear probe: can the latent state be read from the features by a linear map? (paper §4; DESIGN §4 "Probe")
+"""The linear probe: can the latent state be read from the features by a linear map? (paper §4; docs/definitions.md)
 
 Rows of one episode resemble each other, so training, development and test rows are split by episode, always: the rows of
 an episode are on one side. `row_split_probe` is the only exception and is there to show what it costs.
@@ -21,7 +21,7 @@ GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 """Regularization C, scikit-learn's: ½‖W‖² + C Σ cross-entropy over standardized features."""
 
 UNDEFINED_BELOW = 0.05
-"""Where 1 − majority is less there is next to nothing to recover, and the gap is undefined (DESIGN §4)."""
+"""Where 1 − majority is less there is next to nothing to recover, and the gap is undefined (docs/definitions.md)."""
 
 _SPLIT, _ROW_SPLIT = 0, 1  # iterations of Stream.PROBE
 

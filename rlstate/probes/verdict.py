@@ -1,4 +1,4 @@
-"""From figures to a label: perception gap, planning gap or solved (paper Appendix D; DESIGN §1, §4)."""
+"""From figures to a label: perception gap, planning gap or solved (paper Appendix D; docs/definitions.md)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def learned_nothing(gain: float | None, gain_se: float | None) -> bool | None:
 
 
 def seed_averaged(results: Sequence[Mapping[str, Any]], thresholds: Thresholds | None = None) -> Verdict:
-    """The verdict on the seeds of one task, from the means of their `recovery` and `val_n` (DESIGN §4).
+    """The verdict on the seeds of one task, from the means of their `recovery` and `val_n` (docs/definitions.md).
 
     Each result has `recovery`, `val_n`, `gain` and `gain_se`; `capacity_saturated` and `diagnostic` are optional. Seeds in
     which a figure is None are left out of its mean, with a note. Whether something was learned is a matter of single runs

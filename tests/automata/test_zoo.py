@@ -59,7 +59,7 @@ def test_entries_tell_the_truth(name):
     assert round(leverage(dfa, 24), 3) == entry.leverage
     assert dfa.minimize().n_states == dfa.n_states
     assert dfa.start == 0
-    # Diagnostic at both horizons of the quickstart, contains_0010 at the short one only (DESIGN.md, section 4).
+    # Diagnostic at both horizons of the quickstart, contains_0010 at the short one only (the reference, section 4).
     gaps = [np.subtract(*values(dfa, horizon)[:2]) for horizon in (12, 48)]
     assert [gap >= 0.05 for gap in gaps] == [True, name != "contains_0010"]
 

@@ -1,4 +1,4 @@
-"""State-influence, contraction and the predictor: closed forms, enumeration and DESIGN's numbers."""
+"""State-influence, contraction and the predictor: closed forms, enumeration and reference numbers."""
 
 import dataclasses
 import json

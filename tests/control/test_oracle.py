@@ -1,4 +1,4 @@
-"""The oracle against enumeration in exact fractions, DESIGN's table, and its own tables against each other."""
+"""The oracle against enumeration in exact fractions, the reference table, and its own tables against each other."""
 
 import tracemalloc
 from fractions import Fraction
