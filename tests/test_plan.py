@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from rlstate.automata import DFA, save, zoo
+from rlstate.learning.objectives import Algorithm
 from rlstate.plan import ConfigurationError, plan
+from rlstate.probes.verdict import Thresholds
 from rlstate.train import compose, configuration_folder, register_tasks
 
 EXPERIMENTS = sorted(path.stem for path in (configuration_folder() / "experiment").glob("*.yaml"))
@@ -172,3 +175,10 @@ def test_composing_in_threads():
 def test_the_alphabet_of_an_expression_can_be_given():
     (run,) = runs("task=file", "task.regex='1*'", "task.alphabet=[0,1]")
     assert run.task.dfa.n_symbols == 2
+
+
+def test_the_configuration_files_hold_the_documented_defaults():
+    assert runs("algorithm=ppo")[0].algorithm == Algorithm()
+    a2c = runs("algorithm=a2c")[0].algorithm
+    assert dataclasses.replace(a2c, name="ppo") == Algorithm()
+    assert runs()[0].thresholds == Thresholds()
