@@ -26,7 +26,7 @@ from rlstate.learning.policy import Policy
 from rlstate.learning.trainer import Diverged, new_policy
 from rlstate.plan import ConfigurationError, describe, plan, resolve_device
 from rlstate.runlog import RunBusy, RunFolder, log
-from rlstate.runner import CapacityCache, CapacityJob, Run
+from rlstate.runner import CapacityCache, CapacityJob, Run, commit
 from rlstate.wandb_view import Logger, make_logger
 
 __all__ = ["ConfigurationError", "Loaded", "RunBusy", "RunsFailed", "estimate", "load", "plan", "run"]
@@ -65,6 +65,10 @@ def run(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     pending = [each for each in runs if each.result is None]
     if len(pending) < len(runs):
         log.info("%d of %d runs are finished already", len(runs) - len(pending), len(runs))
+        others = {each.result.get("commit") for each in runs if each.result is not None} - {commit()}
+        if others:
+            log.info("they were made by other code (%s); delete their folders, or give another name=, to run them again",
+                     ", ".join(str(other)[:12] for other in others))  # fmt: skip
     if pending:
         with contextlib.ExitStack() as stack:
             for each in pending:

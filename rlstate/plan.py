@@ -6,6 +6,7 @@ A configuration is a plain nested dict, as `conf/train.yaml` composes it. A `Run
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from rlstate.automata import load as load_automaton
 from rlstate.control import EmissionChannel
 from rlstate.control.task import Task
 from rlstate.learning import kernels
-from rlstate.learning.encoders import import_dotted
+from rlstate.learning.encoders import ENCODERS, import_dotted
 from rlstate.learning.objectives import Algorithm, Auxiliary
 from rlstate.learning.trainer import Learner
 from rlstate.probes.verdict import Thresholds
@@ -65,7 +66,7 @@ class RunPlan:
         return configuration_hash(
             {
                 "task": _task_content(self.task),
-                "encoder": self.encoder,
+                "encoder": _encoder_content(self.encoder),
                 "iterations": self.config["probe"]["capacity_iterations"],
             }
         )
@@ -212,6 +213,7 @@ def _task_configs(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 # These say what is run and where, not what numbers come out of one run.
+_THRESHOLDS = ("recovery", "val_n", "saturated")  # of `probe`: they name what came out
 _DOES_NOT_DECIDE = {
     "name",
     "task",  # its content decides: `_task_content`
@@ -230,7 +232,17 @@ _DOES_NOT_DECIDE = {
 
 def _decides(config: dict[str, Any], task: Task) -> dict[str, Any]:
     rest = {key: value for key, value in config.items() if key not in _DOES_NOT_DECIDE}
-    return {**rest, "task": _task_content(task)}
+    rest["probe"] = {key: value for key, value in config["probe"].items() if key not in _THRESHOLDS}
+    return {**rest, "encoder": _encoder_content(config["encoder"]), "task": _task_content(task)}
+
+
+def _encoder_content(encoder: dict[str, Any]) -> dict[str, Any]:
+    """An encoder by its content: of a user's own, also the source of its module, so that an edited one is another one."""
+    name = str(encoder["name"])
+    if name in ENCODERS:
+        return encoder
+    source = inspect.getsourcefile(inspect.getmodule(import_dotted(name, "encoder")) or inspect)
+    return {**encoder, "source": hashlib.sha256(Path(source).read_bytes()).hexdigest() if source else None}
 
 
 def _task_content(task: Task) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rlstate.probes.verdict import Thresholds, seed_averaged
-from rlstate.runlog import find_runs
+from rlstate.runlog import RunFolder, find_runs
 from rlstate.statistics import mean_interval
 
 # heading, key in the result, format
@@ -27,17 +28,21 @@ COLUMNS = (
 )
 
 
-def table(results: Sequence[Mapping[str, Any]]) -> str:
-    """The runs' figures, a row a seed; below each group its mean over seeds, the bootstrap interval and the verdict."""
+def table(results: Sequence[Mapping[str, Any]], hashes: bool = False) -> str:
+    """The runs' figures, a row a seed; below each group its mean over seeds, the bootstrap interval and the verdict.
+
+    With `hashes`, a group's configuration hash stands with its means (or its only row).
+    """
     lines = [["task", "seed", *(heading for heading, _, _ in COLUMNS), "verdict"]]
-    notes: list[str] = []
+    notes: dict[str, list[str]] = {}
     for group in _groups(results):
         for result in group:
             lines.append([
                 result["task"], str(result["seed"]),
                 *(_cell(result.get(key), form) for _, key, form in COLUMNS), result["verdict"],
             ])  # fmt: skip
-            notes += [f"{result['task']}, seed {result['seed']}: {note}" for note in result.get("notes", [])]
+            for note in result.get("notes", []):
+                notes.setdefault(note, []).append(f"{result['task']} {result['seed']}")
         if len(group) > 1:
             intervals = [_interval(group, key) for _, key, _ in COLUMNS]
             lines.append([
@@ -47,6 +52,8 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
             lines.append(
                 ["", "95%", *(_span(low, high, form) for (_, low, high), (_, _, form) in zip(intervals, COLUMNS)), ""]
             )
+        if hashes:
+            lines[-1][-1] = f"{lines[-1][-1]}  {group[0]['hash']}".strip()
         lines.append([])
     widths = [max(len(line[column]) for line in lines if line) for column in range(len(lines[0]))]
     text = "\n".join(
@@ -54,7 +61,7 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
                   for column, (cell, width) in enumerate(zip(line, widths))).rstrip()
         for line in lines
     )  # fmt: skip
-    return text.rstrip() + "\n" + "".join(f"note: {note}\n" for note in dict.fromkeys(notes))
+    return text.rstrip() + "\n" + "".join(f"note: {note} ({', '.join(who)})\n" for note, who in notes.items())
 
 
 def paths(results: Sequence[Mapping[str, Any]]) -> str:
@@ -68,10 +75,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m rlstate.report", description=__doc__)
     parser.add_argument("folder", nargs="?", default="runs", help="where to look for finished runs (default: runs)")
     arguments = parser.parse_args()
-    results = [result for folder in find_runs(arguments.folder) if (result := folder.read_result()) is not None]
-    if not results:
+    finished = [
+        (folder, result) for folder in find_runs(arguments.folder) if (result := folder.read_result()) is not None
+    ]
+    if not finished:
         sys.exit(f"error: there is no finished run below {arguments.folder!r}")
-    print(table(results))
+    finished.sort(key=lambda each: (each[1]["task"], each[1]["hash"], each[1]["seed"]))
+    print(table([result for _, result in finished], hashes=True))
+    print(differences([folder for folder, _ in finished]))
 
 
 def _groups(results: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -83,7 +94,43 @@ def _groups(results: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]
 
 
 def _verdict(group: Sequence[Mapping[str, Any]]) -> str:
-    return str(seed_averaged(group, thresholds=Thresholds(**group[0]["thresholds"])))
+    """The verdict on the means, and the seeds' own where they disagree."""
+    averaged = str(seed_averaged(group, thresholds=Thresholds(**group[0]["thresholds"])))
+    counts = Counter(result["verdict"].partition(" ")[0] for result in group)
+    if len(counts) == 1:
+        return averaged
+    return f"{averaged}; of the seeds {', '.join(f'{count} {label}' for label, count in counts.most_common())}"
+
+
+def differences(folders: Sequence[RunFolder]) -> str:
+    """A line for each group of runs: its hash and the configuration keys in which the groups differ."""
+    configs = {folder.path.parent.parent.name: _flat(folder.read_config()) for folder in folders}
+    shared = [key for key in next(iter(configs.values())) if all(key in config for config in configs.values())]
+    told = [key for key in shared if key not in _UNTOLD and len({str(config[key]) for config in configs.values()}) > 1]
+    if len(configs) < 2 or not told:
+        return ""
+    lines = (f"{identity}: {', '.join(f'{key}={config[key]}' for key in told)}" for identity, config in configs.items())
+    return "where they differ:\n" + "\n".join(lines)
+
+
+_UNTOLD = (
+    "seeds",
+    "task.name",
+    "task.k",
+    "paths.runs",
+    "logger.name",
+    "logger.project",
+    "logger.mode",
+    "threads",
+    "device",
+)
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
 
 
 def _interval(group: Sequence[Mapping[str, Any]], key: str) -> tuple[float, float, float]:

@@ -20,6 +20,7 @@ from rlstate.automata import save as save_automaton
 from rlstate.control import Stream
 from rlstate.figures import run_figure
 from rlstate.fleet import Stopped
+from rlstate.learning import kernels
 from rlstate.learning.evaluation import evaluate
 from rlstate.learning.rollout import rollout
 from rlstate.learning.trainer import Learner
@@ -180,6 +181,8 @@ class Run:
                 "training_seconds": round(self._seconds, 2),
                 "measuring_seconds": round(self._measuring, 2),
                 "capacity_seconds": None if capacity is None else capacity["seconds"],
+                "kernels": "fused" if kernels.active(plan.device) else "plain",
+                "device": plan.device,
                 "versions": versions(),
                 "commit": commit(),
                 "folder": str(plan.folder.path),

@@ -45,7 +45,16 @@ def test_tasks_by_name_by_parameter_and_as_a_fleet():
 
 def test_the_folder_depends_on_what_decides_the_numbers_and_on_nothing_else(tmp_path):
     base = runs("task=mod_5")[0]
-    for same in ("seeds=[0,5]", "device=cpu", "threads=1", "checkpoint_every=7", "export=rollouts", "name=other"):
+    for same in (
+        "probe.val_n=0.9",
+        "kernels=plain",
+        "seeds=[0,5]",
+        "device=cpu",
+        "threads=1",
+        "checkpoint_every=7",
+        "export=rollouts",
+        "name=other",
+    ):
         assert runs("task=mod_5", same)[0].hash == base.hash
     for other in (
         "iterations=17",
@@ -182,3 +191,22 @@ def test_the_configuration_files_hold_the_documented_defaults():
     a2c = runs("algorithm=a2c")[0].algorithm
     assert dataclasses.replace(a2c, name="ppo") == Algorithm()
     assert runs()[0].thresholds == Thresholds()
+
+
+def test_an_edited_encoder_of_ones_own_is_another_one(monkeypatch, tmp_path):
+    source = "from rlstate.learning.encoders import GRU\nclass Mine(GRU):\n    pass\n"
+    (tmp_path / "encoders_of_mine.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    overrides = ["encoder=custom", "encoder.name=encoders_of_mine.Mine"]
+    (before,) = runs(*overrides)
+    capacity_before = before.capacity_key()
+    (tmp_path / "encoders_of_mine.py").write_text(source + "# another\n")
+    (after,) = runs(*overrides)
+    assert before.hash != after.hash
+    assert capacity_before != after.capacity_key()
+
+
+def test_documents_have_no_holes():
+    root = configuration_folder().parent
+    for path in [root / "README.md", *(root / "docs").glob("*.md")]:
+        assert "@@" not in path.read_text(), path

@@ -36,8 +36,8 @@ def test_means_intervals_and_verdicts_of_groups():
 def test_the_group_is_judged_by_its_means():
     """One seed without and one with the state: below .5 on average."""
     text = table([result(0, recovery=0.1, verdict="perception_gap"), result(1, recovery=0.8)])
-    (mean,) = [line.split() for line in text.splitlines() if " mean " in line]
-    assert mean[-1] == "perception_gap"
+    (mean,) = [line for line in text.splitlines() if " mean " in line]
+    assert mean.endswith("perception_gap; of the seeds 1 perception_gap, 1 solved")
     text = table([result(0, gain=-0.1), result(1, gain=0.1)])
     assert "solved (not_learned in 1 of 2)" in text
 
@@ -53,12 +53,15 @@ def test_the_command(tmp_path):
     empty = subprocess.run(command, capture_output=True, text=True)
     assert empty.returncode == 1
     assert "no finished run" in empty.stderr
-    folder = RunFolder(tmp_path / "a")
-    folder.write_config({})
-    folder.write_result(result(3))
+    for name, identity in (("ppo", "h1"), ("a2c", "h2")):
+        folder = RunFolder(tmp_path / identity / "mod_3" / "seed=3")
+        folder.write_config({"algorithm": {"name": name, "batch": 64}, "seeds": [3]})
+        folder.write_result(result(3, hash=identity))
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
     assert "mod_3" in done.stdout
+    assert "h1: algorithm.name=ppo\n" in done.stdout
+    assert "h2: algorithm.name=a2c\n" in done.stdout
 
 
 def test_the_bootstrap_interval_covers():

@@ -59,6 +59,11 @@ def available() -> bool:
     return load_library() is not None
 
 
+def active(device: str) -> bool:
+    """Whether GRU and LSTM runs on `device` take the fused path as things stand."""
+    return _mode != "plain" and device == "cpu" and available()
+
+
 def recurrence(cell: Any, x: Tensor) -> Tensor | None:
     """Hidden states float[T, B, H] of a single-layer `nn.GRU` or `nn.LSTM` over x float[T, B, I], from h₀ = 0."""
     if not _applies(cell, x):
