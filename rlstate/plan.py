@@ -241,7 +241,8 @@ def _encoder_content(encoder: dict[str, Any]) -> dict[str, Any]:
     name = str(encoder["name"])
     if name in ENCODERS:
         return encoder
-    source = inspect.getsourcefile(inspect.getmodule(import_dotted(name, "encoder")) or inspect)
+    module = inspect.getmodule(import_dotted(name, "encoder"))
+    source = None if module is None else inspect.getsourcefile(module)
     return {**encoder, "source": hashlib.sha256(Path(source).read_bytes()).hexdigest() if source else None}
 
 
