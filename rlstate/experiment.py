@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from rlstate.learning import kernels
 from rlstate.learning.objectives import Auxiliary
 from rlstate.learning.policy import Policy
 from rlstate.learning.trainer import Diverged, new_policy
-from rlstate.plan import ConfigurationError, describe, plan, resolve_device
+from rlstate.measure import judged
+from rlstate.plan import ConfigurationError, RunPlan, describe, plan, resolve_device
 from rlstate.runlog import RunBusy, RunFolder, log
 from rlstate.runner import CapacityCache, CapacityJob, Run, commit
 from rlstate.wandb_view import Logger, make_logger
@@ -61,7 +62,7 @@ def run(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     capacity = CapacityCache(Path(plans[0].config["paths"]["runs"]) / "capacity")
     runs = [Run(each, capacity, stop) for each in plans]
     for each in runs:
-        each.result = each.plan.folder.read_result()
+        each.result = _finished(each.plan)
     pending = [each for each in runs if each.result is None]
     if len(pending) < len(runs):
         log.info("%d of %d runs are finished already", len(runs) - len(pending), len(runs))
@@ -84,6 +85,16 @@ def run(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     if failures:
         raise RunsFailed(failures, results)
     return results
+
+
+def _finished(plan: RunPlan) -> dict[str, Any] | None:
+    """The result of a run that is finished already, judged by the thresholds that are asked for now."""
+    result = plan.folder.read_result()
+    if result is None or result["thresholds"] == asdict(plan.thresholds):
+        return result
+    result = judged(result, plan.thresholds)
+    plan.folder.write_result(result)
+    return result
 
 
 def _lock(run: Run, stack: contextlib.ExitStack) -> None:

@@ -17,7 +17,7 @@ from rlstate.plan import RunPlan
 from rlstate.probes.causal import interventional_probe
 from rlstate.probes.controls import probe_suite
 from rlstate.probes.linear import linear_probe, to_numpy
-from rlstate.probes.verdict import learned_nothing, verdict
+from rlstate.probes.verdict import Thresholds, learned_nothing, seed_averaged, verdict
 
 
 def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -82,6 +82,13 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
         "intervention": None if intervention is None else intervention.summary(),
         "capacity": None if capacity is None else dict(capacity),
     }
+
+
+def judged(result: Mapping[str, Any], thresholds: Thresholds) -> dict[str, Any]:
+    """A result with the verdict that `thresholds` give its figures: they name what came out, and can change afterwards."""
+    reached = result.get("capacity_accuracy")
+    figures = {**result, "capacity_saturated": None if reached is None else reached >= thresholds.capacity}
+    return {**figures, "verdict": str(seed_averaged([figures], thresholds)), "thresholds": asdict(thresholds)}
 
 
 def probe_rollout(policy: Policy, plan: RunPlan, greedy: bool = True) -> Rollout:

@@ -212,8 +212,8 @@ def _task_configs(config: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"name": str(name), **shared} for name in dict.fromkeys(config["tasks"])]
 
 
-# These say what is run and where, not what numbers come out of one run.
 _THRESHOLDS = ("recovery", "val_n", "saturated")  # of `probe`: they name what came out
+# These say what is run and where, not what numbers come out of one run.
 _DOES_NOT_DECIDE = {
     "name",
     "task",  # its content decides: `_task_content`

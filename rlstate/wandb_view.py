@@ -37,6 +37,7 @@ class WandbView:
         self._wandb, self._project, self._mode = wandb, project, mode
         self._open: dict[Path, Any] = {}
         self._sent: dict[Path, int] = {}  # iteration of the last row that was sent
+        self._size: dict[Path, int] = {}  # of metrics.jsonl when it was last read
         self._done: set[Path] = set()
         self._broken = False
 
@@ -54,6 +55,10 @@ class WandbView:
         ended = finished is not None or failed is not None
         if path in self._done or (self._mode == "offline" and not ended):
             return
+        size = plan.folder.metrics_path.stat().st_size if plan.folder.metrics_path.exists() else 0
+        if size == self._size.get(path, 0) and not ended:
+            return  # this is called several times a second, for every run of the fleet
+        self._size[path] = size
         rows = [row for row in plan.folder.read_metrics() if row["iteration"] > self._sent.get(path, -1)]
         if not ended and not rows:
             return

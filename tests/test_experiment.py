@@ -111,6 +111,21 @@ def test_a_finished_run_is_read_and_not_done_again(tmp_path, monkeypatch):
     assert run(tmp_path) == first
 
 
+def test_a_finished_run_is_judged_by_the_thresholds_of_now(tmp_path):
+    (first,) = run(tmp_path, "seeds=1", "probe.recovery=-9", "probe.val_n=-9")
+    assert first["verdict"].startswith("solved")
+    for overrides, label in (
+        (["probe.recovery=9"], "perception_gap"),
+        (["probe.recovery=-9", "probe.val_n=9"], "planning_gap"),
+    ):
+        (again,) = run(tmp_path, "seeds=1", *overrides)
+        assert again["folder"] == first["folder"]
+        assert again["verdict"].startswith(label)
+        assert json.loads((Path(again["folder"]) / "result.json").read_text()) == again
+    (back,) = run(tmp_path, "seeds=1", "probe.recovery=-9", "probe.val_n=-9")
+    assert back == first
+
+
 def test_a_run_is_the_same_in_any_company(tmp_path):
     """Bit for bit: other seeds, other tasks, one thread or two."""
     (alone,) = run(tmp_path / "a", "task=mod_3", "seeds=[1]", "threads=1", "iterations=5")
