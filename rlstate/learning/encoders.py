@@ -54,6 +54,14 @@ class LSTM(GRU):
         self.out_features = hidden
 
 
+def recurrent_cell(encoder: nn.Module) -> nn.Module | None:
+    """The cell whose hidden states are the features, which the fused kernels ask for; None for any other encoder.
+
+    Exactly these two classes: a user's subclass may do something else with its cell.
+    """
+    return encoder.cell if isinstance(encoder, GRU) and type(encoder) in (GRU, LSTM) else None
+
+
 class WindowMLP(nn.Module):
     """Two-layer perceptron on the last `window` observations (zeros before the episode begins): bounded memory by design."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from rlstate.control.task import Task
-from rlstate.learning import kernels
 from rlstate.learning.policy import Policy
+from rlstate.learning.rollout import Rollout
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,14 @@ class Auxiliary:
         return 0
 
 
+class Target(NamedTuple):
+    """What some columns of the auxiliary's head are to predict."""
+
+    columns: range
+    labels: Tensor  # int[T, B]
+    weights: Tensor  # float[T, B]; the loss is the mean over steps, weighted so
+
+
 @dataclass
 class Batch:
     """What an update reads of a rollout, with the credit each step was given. All [T, B, ...]."""
@@ -94,29 +103,28 @@ class Batch:
     observations: Tensor
     controllable: Tensor
     symbols: Tensor
-    states: Tensor  # int[T, B]: q_0 … q_{T−1}
-    colours: Tensor
     log_probs: Tensor  # of the policy that played
     advantages: Tensor
     targets: Tensor  # what the value head is trained towards
+    auxiliary: list[Target]
 
-    def episodes(self, index: Tensor) -> Batch:
-        """The minibatch of the episodes in `index` int[b]: whole episodes, so h₀ = 0 is always right."""
-        return Batch(**{name: tensor[:, index] for name, tensor in vars(self).items()})
+    def episodes(self, index: Tensor | None) -> Batch:
+        """The minibatch of the episodes in `index` int[b] (None: all): whole episodes, so h₀ = 0 is always right."""
+        if index is None:
+            return self
+        fields = {name: tensor[:, index] for name, tensor in vars(self).items() if name != "auxiliary"}
+        auxiliary = [Target(each.columns, each.labels[:, index], each.weights[:, index]) for each in self.auxiliary]
+        return Batch(**fields, auxiliary=auxiliary)
 
 
 def objective(
-    policy: Policy, batch: Batch, task: Task, algorithm: Algorithm, auxiliary: Auxiliary
+    policy: Policy, batch: Batch, algorithm: Algorithm, auxiliary: Auxiliary
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of one minibatch and its terms (detached)."""
     features = policy.encoder(batch.observations)
-    fused = kernels.heads_and_loss(
-        policy, features, batch, algorithm.name == "ppo", algorithm.clip, algorithm.value, algorithm.entropy
-    )
-    loss, terms = policy_value_loss(*policy.heads(features), batch, algorithm) if fused is None else fused
+    loss, terms = policy_value_loss(*policy.heads(features), batch, algorithm)
     if policy.auxiliary_head is not None:
-        predicted = policy.auxiliary_head(features)
-        terms["auxiliary_loss"] = auxiliary_loss(auxiliary.name, predicted, batch, task)
+        terms["auxiliary_loss"] = auxiliary_loss(policy.auxiliary_head(features), batch.auxiliary)
         loss = loss + auxiliary.weight * terms["auxiliary_loss"]
     return loss, {name: term.detach() for name, term in terms.items()}
 
@@ -147,22 +155,33 @@ def ppo_surrogate(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
     return torch.minimum(ratio * advantages, ratio.clamp(1.0 - clip, 1.0 + clip) * advantages)
 
 
-def auxiliary_loss(name: str, predicted: Tensor, batch: Batch, task: Task) -> Tensor:
-    """Cross-entropy of the auxiliary's head (paper §5.3).
+def auxiliary_targets(name: str, played: Rollout, task: Task) -> list[Target]:
+    """What the auxiliary's head is to predict of a rollout (paper §5.3).
 
     `state`: q_t from the features at t. `emission`: the symbol and the colour shown at t + 1; a controlled step's symbol is
     the agent's own action and is left out; a blank is one of the things that can be shown.
     """
+    if name == "none":
+        return []
+    everywhere = torch.ones_like(played.values)
     if name == "state":
-        return F.cross_entropy(predicted.flatten(0, 1), batch.states.flatten())
-    if len(predicted) < 2:  # one step: nothing is shown after it
-        return predicted.sum() * 0.0
-    predicted, n_symbols = predicted[:-1], task.dfa.n_symbols
-    uncontrolled = (~batch.controllable[:-1]).to(predicted.dtype).flatten()
-    per_step = F.cross_entropy(predicted[..., :n_symbols].flatten(0, 1), batch.symbols[:-1].flatten(), reduction="none")
-    loss = (per_step * uncontrolled).sum() / uncontrolled.sum().clamp(min=1.0)
-    if task.channel.n_colours:
-        shown = batch.colours[1:]
-        shown = torch.where(shown < 0, task.channel.n_colours, shown)
-        loss = loss + F.cross_entropy(predicted[..., n_symbols:].flatten(0, 1), shown.flatten())
+        return [Target(range(task.dfa.n_states), played.states[:-1], everywhere)]
+    before_last = everywhere.clone()
+    before_last[-1] = 0.0  # nothing is shown after it
+    n_symbols, n_colours = task.dfa.n_symbols, task.channel.n_colours
+    targets = [Target(range(n_symbols), played.symbols, before_last * ~played.controllable)]
+    if n_colours:
+        shown = torch.cat([played.colours[1:], played.colours[:1]])
+        shown = torch.where(shown < 0, n_colours, shown)
+        targets.append(Target(range(n_symbols, n_symbols + n_colours + 1), shown, before_last))
+    return targets
+
+
+def auxiliary_loss(predicted: Tensor, targets: list[Target]) -> Tensor:
+    """The sum over targets of the cross-entropy of their columns of predicted float[T, B, O]."""
+    loss = predicted.new_zeros(())
+    for columns, labels, weights in targets:
+        logits = predicted[..., columns.start : columns.stop]
+        per_step = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        loss = loss + (per_step * weights.flatten()).sum() / weights.sum().clamp(min=1.0)
     return loss

@@ -10,7 +10,7 @@ from torch import Tensor
 from rlstate.control import Draws
 from rlstate.control.task import Task
 from rlstate.learning import kernels
-from rlstate.learning.encoders import GRU, LSTM
+from rlstate.learning.encoders import recurrent_cell
 from rlstate.learning.policy import Policy
 
 
@@ -43,9 +43,7 @@ def rollout(policy: Policy, task: Task, draws: Draws, *, greedy: bool = False, m
         mute: blank the emission channel (the policy's own reliance on it is then visible).
     """
     world = _World(task, draws, next(policy.parameters()), mute)
-    # A user's subclass may do something else with its cell.
-    cell = policy.encoder.cell if type(policy.encoder) in (GRU, LSTM) else None
-    played = kernels.play(cell, policy, world, greedy)
+    played = kernels.play(recurrent_cell(policy.encoder), policy, world, greedy)
     features, logits, values = _play(policy, world, greedy) if played is None else played
     log_probs = logits.log_softmax(-1).gather(-1, world.symbols[..., None])[..., 0]
     return Rollout(**world.record(), features=features, logits=logits, values=values, log_probs=log_probs)

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from rlstate.control import Stream, generator
 from rlstate.control.task import Task
-from rlstate.learning.encoders import make_encoder
-from rlstate.learning.objectives import Algorithm, Auxiliary, Batch, objective
+from rlstate.learning import kernels
+from rlstate.learning.encoders import make_encoder, recurrent_cell
+from rlstate.learning.objectives import Algorithm, Auxiliary, Batch, auxiliary_targets, objective
 from rlstate.learning.policy import Policy, build_policy
 from rlstate.learning.returns import broadcast, gae, normalized, reward_to_go, shaping_rewards, terminal_rewards
 from rlstate.learning.rollout import Rollout, rollout
@@ -71,23 +72,35 @@ class Learner:
         played = rollout(self.policy, self.task, draws)
         batch = self.credit(played)
 
-        terms: dict[str, Tensor] = {}
-        norm = math.nan
+        figures: dict[str, float] = {}
         for episodes in self.minibatches():
-            minibatch = batch if episodes is None else batch.episodes(episodes)
-            loss, terms = objective(self.policy, minibatch, self.task, algorithm, self.auxiliary)
-            self.optimizer.zero_grad()
-            loss.backward()
-            norm = float(nn.utils.clip_grad_norm_(self._parameters, algorithm.max_grad_norm))
-            if not math.isfinite(norm):
+            figures = self.update(batch, episodes)
+            if not math.isfinite(figures["grad_norm"]):
                 raise Diverged(
-                    f"the gradient's norm is {norm} at iteration {self.iteration} (loss {loss.item():.3g}); "
+                    f"the gradient's norm is {figures['grad_norm']} at iteration {self.iteration}; "
                     "a smaller algorithm.learning_rate usually cures it"
                 )
-            self.optimizer.step()
         self.iteration += 1
-        figures = {name: float(term) for name, term in terms.items()}
-        return {"success": float(played.accepted.mean()), **figures, "grad_norm": norm}
+        return {"success": float(played.accepted.mean()), **figures}
+
+    def update(self, batch: Batch, episodes: Tensor | None = None) -> dict[str, float]:
+        """One gradient step on the batch's `episodes` int[b] (None: all). Returns the loss's terms and the gradient's norm.
+
+        Where that norm is not finite nothing is changed.
+        """
+        cell = recurrent_cell(self.policy.encoder)
+        fused = kernels.update(
+            cell, self.policy, self.optimizer, batch, episodes, self.algorithm, self.auxiliary.weight
+        )
+        if fused is not None:
+            return fused
+        loss, terms = objective(self.policy, batch.episodes(episodes), self.algorithm, self.auxiliary)
+        self.optimizer.zero_grad()
+        loss.backward()
+        norm = float(nn.utils.clip_grad_norm_(self._parameters, self.algorithm.max_grad_norm))
+        if math.isfinite(norm):
+            self.optimizer.step()
+        return {**{name: float(term) for name, term in terms.items()}, "grad_norm": norm}
 
     @torch.no_grad()
     def credit(self, played: Rollout) -> Batch:
@@ -109,11 +122,10 @@ class Learner:
             observations=played.observations,
             controllable=played.controllable,
             symbols=played.symbols,
-            states=played.states[:-1],
-            colours=played.colours,
             log_probs=played.log_probs,
             advantages=advantages,
             targets=targets,
+            auxiliary=auxiliary_targets(self.auxiliary.name, played, self.task),
         )
 
     def minibatches(self) -> Iterator[Tensor | None]:

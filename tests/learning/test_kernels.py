@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import math
 import multiprocessing
 import os
 import shutil
@@ -17,7 +19,7 @@ from rlstate.automata import zoo
 from rlstate.control import EmissionChannel, Stream, Task
 from rlstate.learning import kernels
 from rlstate.learning.kernels import build
-from rlstate.learning.objectives import Algorithm, Auxiliary, Batch, objective, policy_value_loss
+from rlstate.learning.objectives import Algorithm, Auxiliary
 from rlstate.learning.rollout import rollout
 from rlstate.learning.trainer import Learner
 
@@ -144,53 +146,80 @@ def test_rollouts_are_the_plain_ones(encoder, greedy, beta, mute):
         torch.testing.assert_close(getattr(fast, name), value, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["ppo", "a2c"])
-def test_the_loss_and_its_gradient(name):
-    run = learner(name=name)
-    batch = run.credit(rollout(run.policy, run.task, run.task.draw(0, Stream.TRAIN, 0, 200)))
-    batch.log_probs += 0.5 * noise(*batch.log_probs.shape)  # so that some ratios are clipped, on both sides
-    with torch.no_grad():
-        run.policy.policy_head.weight *= 10.0
-    features = noise(*batch.symbols.shape, 12)
-    heads = [*run.policy.policy_head.parameters(), *run.policy.value_head.parameters()]
-    algorithm = run.algorithm
-    found = []
-    for fused in (True, False):
-        h = features.clone().requires_grad_()
-        if fused:
-            settings = (name == "ppo", algorithm.clip, algorithm.value, algorithm.entropy)
-            loss, terms = kernels.heads_and_loss(run.policy, h, batch, *settings)
-        else:
-            loss, terms = policy_value_loss(*run.policy.heads(h), batch, algorithm)
-        found.append([loss, *terms.values(), *torch.autograd.grad(2.5 * loss, [h, *heads])])
-    for fast, plain in zip(*found):
-        torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-12)
+AUXILIARIES = [("none", 0.0), ("state", 0.0), ("emission", 0.0), ("emission", 0.5)]
 
 
 @pytest.mark.parametrize("encoder", CELLS)
 @pytest.mark.parametrize("name", ["ppo", "a2c"])
-@pytest.mark.parametrize("auxiliary", ["none", "state"])
-def test_a_hundred_iterations_on_recorded_rollouts(encoder, name, auxiliary):
-    """In float64 both paths stay together when they are trained on the same episodes."""
-    runs = {mode: learner(encoder, name, auxiliary=auxiliary, batch=8, epochs=2) for mode in ("fused", "plain")}
-    recorder = learner(encoder, name, auxiliary=auxiliary, batch=8)
+@pytest.mark.parametrize(("auxiliary", "beta"), AUXILIARIES)
+@pytest.mark.parametrize("clipped", [False, True])
+def test_an_update_is_the_gradient(encoder, name, auxiliary, beta, clipped):
+    """With a huge epsilon Adam's first step is the gradient times the learning rate over epsilon."""
+    batch, episodes = None, torch.tensor([5, 0, 17, 3, 11])
+    found = []
+    for mode in ("fused", "plain"):
+        run = learner(
+            encoder, name, beta, auxiliary, learning_rate=1e8, adam_eps=1e8, max_grad_norm=0.01 if clipped else 1e9
+        )
+        with torch.no_grad():
+            run.policy.policy_head.weight *= 10.0
+        if batch is None:
+            batch = run.credit(rollout(run.policy, run.task, run.task.draw(0, Stream.TRAIN, 0, 24)))
+            batch.log_probs += 0.5 * noise(*batch.log_probs.shape)  # so that some ratios are clipped, on both sides
+        before = [parameter.detach().clone() for parameter in run.policy.parameters()]
+        with kernels.using(mode):
+            figures = run.update(batch, episodes)
+        found.append([before - after.detach() for before, after in zip(before, run.policy.parameters())])
+        found[-1].append(torch.tensor(list(figures.values()), dtype=torch.float64))
+    assert len(found[0]) == len(found[1])
+    for fast, plain in zip(*found):
+        assert plain.abs().max() > 0.0
+        torch.testing.assert_close(fast, plain, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("encoder", CELLS)
+@pytest.mark.parametrize(("name", "minibatches"), [("ppo", 1), ("ppo", 3), ("a2c", 1)])
+@pytest.mark.parametrize(("auxiliary", "beta"), AUXILIARIES)
+def test_a_hundred_iterations_on_recorded_rollouts(encoder, name, minibatches, auxiliary, beta):
+    """In float64 both paths stay together when they are trained on the same episodes, and leave the same state behind."""
+    settings = {"beta": beta, "auxiliary": auxiliary, "batch": 8, "epochs": 2, "minibatches": minibatches}
+    runs = {mode: learner(encoder, name, **settings) for mode in ("fused", "plain")}
+    recorder = learner(encoder, name, **settings)
     for iteration in range(100):
-        played = rollout(recorder.policy, recorder.task, recorder.task.draw(0, Stream.TRAIN, iteration, 8))
-        batch = recorder.credit(played)
+        batch = recorder.credit(
+            rollout(recorder.policy, recorder.task, recorder.task.draw(0, Stream.TRAIN, iteration, 8))
+        )
         for mode, run in runs.items():
+            run.iteration = iteration
             with kernels.using(mode):
-                _update(run, batch)
+                for episodes in run.minibatches():
+                    run.update(batch, episodes)
     for fast, plain in zip(runs["fused"].policy.parameters(), runs["plain"].policy.parameters()):
         torch.testing.assert_close(fast, plain, rtol=1e-7, atol=1e-9)
+    fast, plain = (runs[mode].optimizer.state_dict()["state"] for mode in ("fused", "plain"))
+    for parameter, state in plain.items():
+        for key, value in state.items():
+            torch.testing.assert_close(fast[parameter][key], value, rtol=1e-6, atol=1e-12)
 
 
-def _update(run: Learner, batch: Batch) -> None:
-    for _ in range(run.algorithm.epochs):
-        loss, _ = objective(run.policy, batch, run.task, run.algorithm, run.auxiliary)
-        run.optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(run.policy.parameters(), run.algorithm.max_grad_norm)
-        run.optimizer.step()
+@pytest.mark.parametrize("mode", ["fused", "plain"])
+def test_a_gradient_that_is_not_finite_changes_nothing(mode):
+    run = learner("gru", dtype=torch.float32)
+    with kernels.using(mode):
+        run.iterate()
+        batch = run.credit(rollout(run.policy, run.task, run.task.draw(0, Stream.TRAIN, 1, 24)))
+        batch.targets[2, 1] = torch.inf
+        before = copy.deepcopy(run.state_dict())
+        assert not math.isfinite(run.update(batch)["grad_norm"])
+    for key in ("policy", "optimizer"):
+        for old, new in zip(_leaves(before[key]), _leaves(run.state_dict()[key]), strict=True):
+            assert torch.equal(torch.as_tensor(old), torch.as_tensor(new))
+
+
+def _leaves(tree):
+    if isinstance(tree, (dict, list, tuple)):
+        return [leaf for each in (tree.values() if isinstance(tree, dict) else tree) for leaf in _leaves(each)]
+    return [] if tree is None else [tree]
 
 
 @pytest.mark.parametrize("encoder", CELLS)

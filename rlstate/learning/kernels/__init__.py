@@ -1,7 +1,7 @@
 """The one place that knows there is a fast path: fused kernels for what GRU and LSTM runs on a CPU spend their time on.
 
 Three functions stand in for plain PyTorch where they can, and answer None where they cannot: `recurrence` for a whole
-sequence, `play` for a rollout's loop, `heads_and_loss` for the loss and its gradient. The plain path beside each call is
+sequence, `play` for a rollout's loop, `update` for a gradient step from the loss to Adam. The plain path beside each call is
 the definition; `tests/learning/test_kernels.py` holds the two together.
 """
 
@@ -92,15 +92,62 @@ def play(cell: Any, policy: Policy, world: Any, greedy: bool) -> tuple[Tensor, T
     return features, logits, values
 
 
-def heads_and_loss(
-    policy: Policy, features: Tensor, batch: Any, ppo: bool, clip: float, value: float, entropy: float
-) -> tuple[Tensor, dict[str, Tensor]] | None:
-    """`objectives.policy_value_loss` of the policy's heads on `features`, with its gradient, and its terms."""
-    if not _usable(features):
+def update(
+    cell: Any,
+    policy: Policy,
+    optimizer: torch.optim.Adam,
+    batch: Any,
+    episodes: Tensor | None,
+    algorithm: Any,
+    weight: float,
+) -> dict[str, float] | None:
+    """One gradient step on the `episodes` of a batch (None: all), as `Learner.update` defines it, and its figures.
+
+    `weight` is the auxiliary's. A gradient whose norm is not finite leaves weights and Adam's state as they were.
+    """
+    if not _applies(cell, batch.observations):
         return None
-    heads = [policy.policy_head.weight, policy.policy_head.bias, policy.value_head.weight, policy.value_head.bias]
-    loss, terms = _Loss.apply((ppo, clip, value, entropy), batch, features, *heads)
-    return loss, dict(zip(("policy_loss", "value_loss", "entropy"), terms))
+    x = batch.observations.contiguous()
+    steps, n_episodes, inputs = x.shape
+    heads = [
+        policy.policy_head,
+        policy.value_head,
+        *([policy.auxiliary_head] if policy.auxiliary_head is not None else []),
+    ]
+    weights = [cell.weight_ih_l0, cell.weight_hh_l0, cell.bias_ih_l0, cell.bias_hh_l0]
+    weights += [tensor for head in heads for tensor in (head.weight, head.bias)]
+    states = [_adam_state(optimizer, tensor) for tensor in weights]
+    settings = optimizer.param_groups[0]
+    real = ctypes.c_float if x.dtype == torch.float32 else ctypes.c_double
+    reals = (algorithm.clip, algorithm.value, algorithm.entropy, weight, algorithm.max_grad_norm, settings["lr"],
+             *settings["betas"], settings["eps"])  # fmt: skip
+    labels = [target.labels.contiguous() for target in batch.auxiliary]
+    label_weights = [target.weights.contiguous() for target in batch.auxiliary]
+    columns = [number for target in batch.auxiliary for number in (target.columns.start, len(target.columns))]
+    terms = x.new_empty(5)
+    _call(
+        "update", x.dtype, isinstance(cell, nn.LSTM), algorithm.name == "ppo", steps, n_episodes, inputs, cell.hidden_size,
+        policy.policy_head.out_features, 0 if policy.auxiliary_head is None else policy.auxiliary_head.out_features,
+        episodes, n_episodes if episodes is None else len(episodes), *map(real, reals), _addresses(weights),
+        *(_addresses([state[key] for state in states]) for key in ("exp_avg", "exp_avg_sq", "step")),
+        x, batch.symbols.contiguous(), batch.controllable.contiguous(), batch.log_probs.contiguous(),
+        batch.advantages.contiguous(), batch.targets.contiguous(), len(labels), (ctypes.c_int * len(columns))(*columns),
+        _addresses(labels), _addresses(label_weights), terms,
+    )  # fmt: skip
+    names = ("policy_loss", "value_loss", "entropy", "auxiliary_loss", "grad_norm")
+    figures = dict(zip(names, terms.tolist()))
+    if policy.auxiliary_head is None:
+        del figures["auxiliary_loss"]
+    return figures
+
+
+def _adam_state(optimizer: torch.optim.Adam, parameter: Tensor) -> dict[str, Tensor]:
+    """Adam's own state of a parameter, made as Adam makes it at the first step."""
+    state = optimizer.state[parameter]
+    if not state:
+        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+    return state
 
 
 class _Recurrence(torch.autograd.Function):
@@ -151,32 +198,6 @@ class _Buffer:
         self._spare.tensors = [self.tensor, *getattr(self._spare, "tensors", [])][:4]
 
 
-class _Loss(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, settings: tuple[bool, float, float, float], batch: Any, *inputs: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        ppo, clip, value, entropy = settings
-        features, *heads = (each.contiguous() for each in inputs)
-        hidden, n_symbols = features.shape[-1], len(heads[0])
-        gradients = [torch.zeros_like(each) for each in (features, *heads)]
-        terms = features.new_empty(3)
-        scalar = ctypes.c_float if features.dtype == torch.float32 else ctypes.c_double
-        _call(
-            "loss", features.dtype, ppo, features.numel() // hidden, hidden, n_symbols, scalar(clip), scalar(value),
-            scalar(entropy), features, *heads, batch.symbols.contiguous(), batch.controllable.contiguous(),
-            batch.log_probs.contiguous(), batch.advantages.contiguous(), batch.targets.contiguous(), terms, *gradients,
-        )  # fmt: skip
-        ctx.save_for_backward(*gradients)
-        ctx.mark_non_differentiable(terms)
-        return terms[0] + value * terms[1] - entropy * terms[2], terms
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dloss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, *(dloss * each for each in ctx.saved_tensors)
-
-
 def _usable(x: Tensor) -> bool:
     global _announced
     if _mode == "plain" or x.device.type != "cpu" or x.dtype not in _SUFFIX:
@@ -210,3 +231,9 @@ def _argument(value: Any) -> Any:
     if value is None:
         return ctypes.c_void_p(None)
     return ctypes.c_int(value) if isinstance(value, int) else value
+
+
+def _addresses(tensors: list[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
+    """A C array of pointers; whoever calls keeps the tensors alive."""
+    assert all(tensor.is_contiguous() for tensor in tensors)
+    return (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))

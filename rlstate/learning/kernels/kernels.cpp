@@ -1,4 +1,4 @@
-// The recurrence (GRU, LSTM) forward and backward, whole rollouts, and the gradient of the policy's loss.
+// The recurrence (GRU, LSTM) forward and backward, whole rollouts, and whole updates of a recurrent policy.
 //
 // Plain C++ with GCC/Clang vector extensions behind a C interface: no PyTorch headers, no BLAS, so it builds in seconds with
 // any compiler of the kind and is called through ctypes, which drops the interpreter lock. Everything runs on the calling
@@ -7,6 +7,7 @@
 // Arrays are row-major and contiguous. T steps, B episodes, I inputs, H hidden units, A symbols. Weights are PyTorch's own:
 // w_ih [G H, I], w_hh [G H, H] with gates r, z, n (GRU, G = 3) or i, f, g, o (LSTM, G = 4). h_0 = c_0 = 0.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -225,22 +226,22 @@ template <class F> struct Cell {
 
 // --- whole sequences --------------------------------------------------------------------------------------------------------
 
-template <class F>
-void forward(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh, const F *b_ih, const F *b_hh,
-             F *tape, F *hs) {
-  const Cell<F> cell(w_ih, w_hh, b_ih, b_hh, I, H, lstm);
+template <class F> void forward(const Cell<F> &cell, int T, int B, const F *x, F *tape, F *hs) {
+  const int I = cell.I, H = cell.H;
   const size_t S = size_t(B) * cell.width * H, N = size_t(B) * H;
   for (int t = 0; t < T; t++)
-    cell.step(x + size_t(t) * B * I, t ? hs + (t - 1) * N : nullptr, t && lstm ? tape + (t - 1) * S + 4 * H : nullptr,
+    cell.step(x + size_t(t) * B * I, t ? hs + (t - 1) * N : nullptr, t && cell.lstm() ? tape + (t - 1) * S + 4 * H : nullptr,
               tape + t * S, hs + t * N, B);
 }
 
 // dhs [T, B, H] → gradients of the weights (transposed: dw_ih [I, G H], dw_hh [H, G H]) and biases, all zero on entry;
 // dx [T, B, I] (zero on entry) if it is not null. Every step's share is added while its gradients are still in the cache.
 template <class F>
-void backward(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh, const F *b_ih, const F *b_hh,
-              const F *tape, const F *hs, const F *dhs, F *dw_ih, F *dw_hh, F *db_ih, F *db_hh, F *dx) {
-  const Cell<F> cell(w_ih, w_hh, b_ih, b_hh, I, H, lstm);
+void backward(const Cell<F> &cell, int T, int B, const F *x, const F *tape, const F *hs, const F *dhs, F *dw_ih, F *dw_hh,
+              F *db_ih, F *db_hh, F *dx) {
+  const int I = cell.I, H = cell.H;
+  const bool lstm = cell.lstm();
+  const F *w_ih = cell.w_ih;
   const intptr_t W = intptr_t(cell.width) * H, G = cell.gates * H;
   const size_t S = size_t(B) * W, N = size_t(B) * H;
   std::vector<F> dh(N, F(0)), dc(lstm ? N : 0, F(0)), scratch(S), db(W, F(0));
@@ -368,17 +369,116 @@ void loss(int ppo, int N, int H, int A, F clip, F value_weight, F entropy_weight
   terms[0] = F(policy) * weight, terms[1] = F(value / N), terms[2] = F(entropies) * weight;
 }
 
+// --- one update: forward, loss, backward, clipping, Adam; in place --------------------------------------------------------------
+
+// A cross-entropy of some columns of the auxiliary head: labels and row weights [N]; the mean over rows weighted so.
+template <class F>
+F cross_entropy(int N, int H, int columns, F scale, const F *features, const F *w, const F *b, const int64_t *labels,
+                const F *weights, F *dfeatures, F *dw, F *db) {
+  F total_weight = 0;
+  for (int i = 0; i < N; i++) total_weight += weights[i];
+  total_weight = total_weight > F(1) ? total_weight : F(1);
+  double sum = 0;
+  std::vector<F> p(columns);
+  for (int i = 0; i < N; i++) {
+    if (weights[i] == F(0)) continue;
+    const F *h = features + size_t(i) * H, weight = weights[i] / total_weight;
+    for (int a = 0; a < columns; a++) p[a] = b[a] + dot(h, w + size_t(a) * H, H);
+    const F highest = *std::max_element(p.begin(), p.end()), chosen = p[labels[i]];
+    F total = 0;
+    for (int a = 0; a < columns; a++) total += p[a] = std::exp(p[a] - highest);
+    sum += double(weight) * (highest + std::log(total) - chosen);
+    for (int a = 0; a < columns; a++) {
+      const F d = scale * weight * (p[a] / total - F(a == labels[i]));
+      add_scaled(dfeatures + size_t(i) * H, d, w + size_t(a) * H, H), add_scaled(dw + size_t(a) * H, d, h, H);
+      db[a] += d;
+    }
+  }
+  return F(sum);
+}
+
+// The episodes of a minibatch out of [T, B, width]: `to` is [T, b, width].
+template <class V> const V *gather(const V *from, std::vector<V> &to, int T, int B, int width, const int64_t *episodes, int b) {
+  if (!episodes) return from;
+  to.resize(size_t(T) * b * width);
+  for (int t = 0; t < T; t++)
+    for (int e = 0; e < b; e++)
+      std::copy_n(from + (size_t(t) * B + episodes[e]) * width, width, to.data() + (size_t(t) * b + e) * width);
+  return to.data();
+}
+
+// weights, means, squares, steps: w_ih, w_hh, b_ih, b_hh, w_policy, b_policy, w_value, b_value[, w_auxiliary, b_auxiliary] and
+// Adam's state of each (Kingma & Ba, 2015). `episodes` [b] picks the minibatch out of the batch's B; null: all of them.
+// `groups` cross-entropies, each of the head's columns from `columns[2 g]` on, `columns[2 g + 1]` many.
+// → terms: policy loss, value loss, entropy, auxiliary loss, norm of the gradient. Nothing is touched if the norm is not finite.
+template <class F>
+void update(int lstm, int ppo, int T, int B, int I, int H, int A, int O, const int64_t *episodes, int b, F clip, F value_weight,
+            F entropy_weight, F auxiliary_weight, F max_norm, F rate, F beta1, F beta2, F eps, F **weights, F **means,
+            F **squares, float **steps, const F *x, const int64_t *symbols, const uint8_t *controllable, const F *old_log_probs,
+            const F *advantages, const F *targets, int groups, const int *columns, const int64_t **labels,
+            const F **label_weights, F *terms) {
+  const int G = lstm ? 4 : 3, N = T * b, count = O ? 10 : 8;
+  const size_t sizes[10] = {size_t(G) * H * I, size_t(G) * H * H, size_t(G) * H, size_t(G) * H, size_t(A) * H, size_t(A),
+                            size_t(H),         1,                 size_t(O) * H, size_t(O)};
+  // Kept between calls: fresh memory of this size is zeroed by the system page by page, a tenth of an iteration.
+  static thread_local std::vector<F> tape, hs, dhs, gradients, transposed, gathered[5];
+  static thread_local std::vector<int64_t> gathered_labels[2];
+  static thread_local std::vector<uint8_t> gathered_control;
+  size_t total = 0;
+  for (int i = 0; i < count; i++) total += sizes[i];
+  tape.resize(size_t(N) * (lstm ? 6 : 4) * H), hs.resize(size_t(N) * H), dhs.assign(size_t(N) * H, F(0));
+  gradients.assign(total, F(0)), transposed.assign(sizes[0] + sizes[1], F(0));
+  F *gradient[10] = {gradients.data()};
+  for (int i = 1; i < count; i++) gradient[i] = gradient[i - 1] + sizes[i - 1];
+
+  const Cell<F> cell(weights[0], weights[1], weights[2], weights[3], I, H, lstm);
+  x = gather(x, gathered[0], T, B, I, episodes, b);
+  forward(cell, T, b, x, tape.data(), hs.data());
+  loss<F>(ppo, N, H, A, clip, value_weight, entropy_weight, hs.data(), weights[4], weights[5], weights[6], weights[7],
+          gather(symbols, gathered_labels[0], T, B, 1, episodes, b), gather(controllable, gathered_control, T, B, 1, episodes, b),
+          gather(old_log_probs, gathered[1], T, B, 1, episodes, b), gather(advantages, gathered[2], T, B, 1, episodes, b),
+          gather(targets, gathered[3], T, B, 1, episodes, b), terms, dhs.data(), gradient[4], gradient[5], gradient[6],
+          gradient[7]);
+  terms[3] = 0;
+  for (int g = 0; g < groups; g++) {
+    const int first = columns[2 * g];
+    terms[3] += cross_entropy<F>(N, H, columns[2 * g + 1], auxiliary_weight, hs.data(), weights[8] + size_t(first) * H,
+                                 weights[9] + first, gather(labels[g], gathered_labels[1], T, B, 1, episodes, b),
+                                 gather(label_weights[g], gathered[4], T, B, 1, episodes, b), dhs.data(),
+                                 gradient[8] + size_t(first) * H, gradient[9] + first);
+  }
+  F *const dw_ih = transposed.data(), *const dw_hh = dw_ih + sizes[0];
+  backward<F>(cell, T, b, x, tape.data(), hs.data(), dhs.data(), dw_ih, dw_hh, gradient[2], gradient[3], nullptr);
+  transpose(dw_ih, gradient[0], I, G * H), transpose(dw_hh, gradient[1], H, G * H);
+
+  double squared = 0;
+  for (size_t i = 0; i < total; i++) squared += double(gradients[i]) * gradients[i];
+  terms[4] = F(std::sqrt(squared));
+  if (!std::isfinite(terms[4])) return;
+  const F shrink = std::min(F(1), max_norm / (terms[4] + F(1e-6)));
+  for (int i = 0; i < count; i++) {
+    const double step = *steps[i] += 1;
+    const F size = F(rate / (1 - std::pow(double(beta1), step))), root = F(std::sqrt(1 - std::pow(double(beta2), step)));
+    F *const w = weights[i], *const m = means[i], *const v = squares[i];
+    for (size_t j = 0; j < sizes[i]; j++) {
+      const F g = gradient[i][j] * shrink;
+      m[j] += (F(1) - beta1) * (g - m[j]), v[j] = beta2 * v[j] + (F(1) - beta2) * g * g;
+      w[j] -= size * m[j] / (std::sqrt(v[j]) / root + eps);
+    }
+  }
+}
+
 } // namespace
 
 #define EXPORT(F, NAME)                                                                                                        \
   extern "C" void forward_##NAME(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh,               \
                                  const F *b_ih, const F *b_hh, F *tape, F *hs) {                                               \
-    forward<F>(lstm, T, B, I, H, x, w_ih, w_hh, b_ih, b_hh, tape, hs);                                                         \
+    forward(Cell<F>(w_ih, w_hh, b_ih, b_hh, I, H, lstm), T, B, x, tape, hs);                                                   \
   }                                                                                                                            \
   extern "C" void backward_##NAME(int lstm, int T, int B, int I, int H, const F *x, const F *w_ih, const F *w_hh,              \
                                   const F *b_ih, const F *b_hh, const F *tape, const F *hs, const F *dhs, F *dw_ih, F *dw_hh,  \
                                   F *db_ih, F *db_hh, F *dx) {                                                                 \
-    backward<F>(lstm, T, B, I, H, x, w_ih, w_hh, b_ih, b_hh, tape, hs, dhs, dw_ih, dw_hh, db_ih, db_hh, dx);                   \
+    backward(Cell<F>(w_ih, w_hh, b_ih, b_hh, I, H, lstm), T, B, x, tape, hs, dhs, dw_ih, dw_hh, db_ih, db_hh, dx);             \
   }                                                                                                                            \
   extern "C" void play_##NAME(int lstm, int T, int B, int I, int H, int A, int greedy, const F *w_ih, const F *w_hh,           \
                               const F *b_ih, const F *b_hh, const F *w_policy, const F *b_policy, const F *w_value,            \
@@ -389,13 +489,15 @@ void loss(int ppo, int N, int H, int A, F clip, F value_weight, F entropy_weight
     play<F>(lstm, T, B, I, H, A, greedy, w_ih, w_hh, b_ih, b_hh, w_policy, b_policy, w_value, b_value, transitions,            \
             controllable, random_symbol, choice, leak, colouring, colour_at, x, symbols, states, colours, hs, logits, values); \
   }                                                                                                                            \
-  extern "C" void loss_##NAME(int ppo, int N, int H, int A, F clip, F value_weight, F entropy_weight, const F *features,         \
-                              const F *w_policy, const F *b_policy, const F *w_value, const F *b_value,                        \
-                              const int64_t *symbols, const uint8_t *controllable, const F *old_log_probs,                     \
-                              const F *advantages, const F *targets, F *terms, F *dfeatures, F *dw_policy, F *db_policy,       \
-                              F *dw_value, F *db_value) {                                                                      \
-    loss<F>(ppo, N, H, A, clip, value_weight, entropy_weight, features, w_policy, b_policy, w_value, b_value, symbols,         \
-            controllable, old_log_probs, advantages, targets, terms, dfeatures, dw_policy, db_policy, dw_value, db_value);     \
+  extern "C" void update_##NAME(int lstm, int ppo, int T, int B, int I, int H, int A, int O, const int64_t *episodes, int b,    \
+                                F clip, F value_weight, F entropy_weight, F auxiliary_weight, F max_norm, F rate, F beta1,     \
+                                F beta2, F eps, F **weights, F **means, F **squares, float **steps, const F *x,                \
+                                const int64_t *symbols, const uint8_t *controllable, const F *old_log_probs,                   \
+                                const F *advantages, const F *targets, int groups, const int *columns, const int64_t **labels, \
+                                const F **label_weights, F *terms) {                                                           \
+    update<F>(lstm, ppo, T, B, I, H, A, O, episodes, b, clip, value_weight, entropy_weight, auxiliary_weight, max_norm, rate,  \
+              beta1, beta2, eps, weights, means, squares, steps, x, symbols, controllable, old_log_probs, advantages, targets, \
+              groups, columns, labels, label_weights, terms);                                                                  \
   }
 EXPORT(float, f32)
 EXPORT(double, f64)
