@@ -34,6 +34,9 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
     untrained = new_policy(task, seed, plan.encoder, plan.auxiliary).to(plan.device)
     suite = probe_suite(played, probe_rollout(policy, plan, greedy=False), task, untrained, seed, main=probe)
     del suite["main"]  # it stands under `probe`
+    if muted is not None:  # what is left of the state where nothing leaks
+        silent = probe_rollout(policy, plan, mute=True)
+        suite["muted"] = linear_probe(silent.features, silent.states[:-1], seed).summary()
     intervention = interventional_probe(policy, played, task, probe, seed) if config["probe"]["intervention"] else None
 
     reached = None if capacity is None else min(capacity["accuracy"], capacity["ood_accuracy"])
@@ -91,10 +94,10 @@ def judged(result: Mapping[str, Any], thresholds: Thresholds) -> dict[str, Any]:
     return {**figures, "verdict": str(seed_averaged([figures], thresholds)), "thresholds": asdict(thresholds)}
 
 
-def probe_rollout(policy: Policy, plan: RunPlan, greedy: bool = True) -> Rollout:
+def probe_rollout(policy: Policy, plan: RunPlan, greedy: bool = True, mute: bool = False) -> Rollout:
     """The episodes that are probed, on a stream of their own."""
     draws = plan.task.draw(plan.seed, Stream.PROBE, 1 if greedy else 2, plan.config["probe"]["episodes"])
-    return rollout(policy, plan.task, draws, greedy=greedy)
+    return rollout(policy, plan.task, draws, greedy=greedy, mute=mute)
 
 
 def oracle_values(plan: RunPlan) -> dict[str, float]:

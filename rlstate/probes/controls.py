@@ -18,7 +18,7 @@ from rlstate.control import Stream, generator
 from rlstate.control.task import Task
 from rlstate.learning.policy import Policy
 from rlstate.learning.rollout import Rollout
-from rlstate.probes.linear import ProbeResult, linear_probe, to_numpy
+from rlstate.probes.linear import ProbeResult, linear_probe, row_split_probe, to_numpy
 
 MAX_SUFFIXES = 64
 """A control type is (timestep, last w symbols) with the largest w ≥ 1 whose A^w is at most this."""
@@ -42,7 +42,8 @@ def probe_suite(
     Keys: main, sampled (the same probe on `sampled_rollout`; None without one), control_task, selectivity (accuracy of the
     state less that of the control task: Hewitt & Liang, 2019), selectivity_gap (the same difference between the gaps over
     each one's own majority class, None where either is undefined), untrained, input, input_last_k, random_dfa (None with
-    `random_dfa_note` where there is no suitable automaton), quotient, quotient_classes.
+    `random_dfa_note` where there is no suitable automaton), quotient, quotient_classes, row_split (what the paper's earlier
+    split by row would have said; never the probe's figure).
 
     `main` may be given where it has been computed: `linear_probe(rollout.features, rollout.states[:-1], seed)`.
     """
@@ -79,6 +80,7 @@ def probe_suite(
         figures["quotient"] = figures["main"]
     else:
         figures["quotient"] = linear_probe(features, quotient[states], seed).summary()
+    figures["row_split"] = row_split_probe(features, states, seed).summary()
     return figures
 
 
