@@ -20,7 +20,7 @@ import torch
 
 from rlstate.automata import DFA, from_regex, zoo
 from rlstate.automata import load as load_automaton
-from rlstate.control import EmissionChannel
+from rlstate.control import EmissionChannel, strata
 from rlstate.control.task import Task
 from rlstate.learning import kernels
 from rlstate.learning.encoders import ENCODERS, import_dotted
@@ -198,6 +198,8 @@ def _automaton(task: dict[str, Any]) -> tuple[str, DFA]:
         if not isinstance(dfa, DFA):
             raise ConfigurationError(f"task.name={name} gave a {type(dfa).__name__}; it must be a DFA or return one")
         return _folder_name(name.rpartition(".")[2]), dfa
+    if re.fullmatch(r"heldout_\d+", name):
+        return name, strata.make(name)
     if name == "mod_k" and "k" in task:
         return f"mod_{task['k']}", zoo.make("mod_k", k=task["k"])
     return name, zoo.make(name)
@@ -207,9 +209,15 @@ def _task_configs(config: dict[str, Any]) -> list[dict[str, Any]]:
     if config.get("tasks") is None:
         return [config["task"]]
     if isinstance(config["tasks"], str) or not config["tasks"]:
-        raise ConfigurationError(f"tasks={config['tasks']!r} must be a list of zoo names, such as tasks=[parity,mod_5]")
+        raise ConfigurationError(f"tasks={config['tasks']!r} must be a list of zoo names or files, such as tasks=[parity,mod_5]")
     shared = {key: config["task"][key] for key in ("horizon", "p_control")}
-    return [{"name": str(name), **shared} for name in dict.fromkeys(config["tasks"])]
+    return [{**_named(str(name)), **shared} for name in dict.fromkeys(config["tasks"])]
+
+
+def _named(name: str) -> dict[str, Any]:
+    """The task section of one of `tasks`: a name, or an automaton's file."""
+    is_file = Path(name).suffix in (".json", ".dot", ".gv", ".dfa", ".adl")
+    return {"name": "file", "path": name} if is_file else {"name": name}
 
 
 _THRESHOLDS = ("recovery", "val_n", "saturated")  # of `probe`: they name what came out

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rlstate.probes.verdict import Thresholds, seed_averaged
+from rlstate.results import flat
 from rlstate.runlog import RunFolder, find_runs
 from rlstate.statistics import mean_interval
 
@@ -104,7 +105,7 @@ def _verdict(group: Sequence[Mapping[str, Any]]) -> str:
 
 def differences(folders: Sequence[RunFolder]) -> str:
     """A line for each group of runs: its hash and the configuration keys in which the groups differ."""
-    configs = {folder.path.parent.parent.name: _flat(folder.read_config()) for folder in folders}
+    configs = {folder.path.parent.parent.name: flat(folder.read_config()) for folder in folders}
     shared = [key for key in next(iter(configs.values())) if all(key in config for config in configs.values())]
     told = [key for key in shared if key not in _UNTOLD and len({str(config[key]) for config in configs.values()}) > 1]
     if len(configs) < 2 or not told:
@@ -124,13 +125,6 @@ _UNTOLD = (
     "threads",
     "device",
 )
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return flat
 
 
 def _interval(group: Sequence[Mapping[str, Any]], key: str) -> tuple[float, float, float]:

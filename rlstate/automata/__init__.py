@@ -4,5 +4,6 @@ from rlstate.automata import structure, zoo
 from rlstate.automata.dfa import DFA
 from rlstate.automata.files import load, save
 from rlstate.automata.regex import from_regex
+from rlstate.automata.similarity import similarity
 
-__all__ = ["DFA", "from_regex", "load", "save", "structure", "zoo"]
+__all__ = ["DFA", "from_regex", "load", "save", "similarity", "structure", "zoo"]
