@@ -209,7 +209,9 @@ def _task_configs(config: dict[str, Any]) -> list[dict[str, Any]]:
     if config.get("tasks") is None:
         return [config["task"]]
     if isinstance(config["tasks"], str) or not config["tasks"]:
-        raise ConfigurationError(f"tasks={config['tasks']!r} must be a list of zoo names or files, such as tasks=[parity,mod_5]")
+        raise ConfigurationError(
+            f"tasks={config['tasks']!r} must be a list of zoo names or files, such as tasks=[parity,mod_5]"
+        )
     shared = {key: config["task"][key] for key in ("horizon", "p_control")}
     return [{**_named(str(name)), **shared} for name in dict.fromkeys(config["tasks"])]
 

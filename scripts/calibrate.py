@@ -91,7 +91,7 @@ def write(rows: list[dict]) -> None:
     lines = [
         f"# Calibration of the protocol (T = {HORIZON})",
         "",
-        "`python scripts/calibrate.py`: GRU, 6000 iterations, five seeds, greedy evaluation on 4096 episodes; mean ± population SD.",
+        "`python scripts/calibrate.py`: GRU, 6000 iterations, five seeds, 4096 greedy episodes; mean ± population SD.",
         "",
     ]
     candidates = list(dict.fromkeys(tuple(row["candidate"]) for row in rows))
@@ -114,8 +114,9 @@ def write(rows: list[dict]) -> None:
         ]
         for row in (row for row in rows if tuple(row["candidate"]) == candidate):
             task, algorithm, credit = row["cell"]
+            name = f"{task}, {algorithm.upper()} {credit}"
             lines.append(
-                f"| {task}, {algorithm.upper()} {credit} | {_mean(row['val_n'])} | {row['paper_val_n']:.2f} | {_each(row['val_n'])} "
+                f"| {name} | {_mean(row['val_n'])} | {row['paper_val_n']:.2f} | {_each(row['val_n'])} "
                 f"| {_mean(row['probe_gap'])} | {row['paper_gap']:+.2f} | {_each(row['probe_gap'])} |"
             )
     (OUT / "calibration.md").write_text("\n".join(lines) + "\n")

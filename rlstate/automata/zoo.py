@@ -7,11 +7,13 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rlstate.automata.dfa import DFA
+from rlstate.automata.files import load
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,15 @@ def mined_ean() -> DFA:
     return DFA(table, total == 0)
 
 
+def mined(name: str) -> DFA:
+    """An automaton as `python -m rlstate.mine` found it, in code or in an event log (rlstate/automata/mined)."""
+    folder = Path(__file__).with_name("mined")
+    known = sorted(path.stem for path in folder.glob("*.json"))
+    if name not in known:
+        raise ValueError(f"name is {name!r}, but what was mined is {', '.join(known)}.")
+    return load(folder / f"{name}.json")
+
+
 # --- by name ------------------------------------------------------------------------------------------------------
 
 _MAKERS: dict[str, Callable[..., DFA]] = {
@@ -136,6 +147,7 @@ _MAKERS: dict[str, Callable[..., DFA]] = {
     "workflow_reconcile": workflow_reconcile,
     "mined_div7": mined_div7,
     "mined_ean": mined_ean,
+    "mined": mined,
 }
 
 # A family's member carries its parameter in its name.
@@ -144,8 +156,9 @@ _FAMILIES: list[tuple[str, str, str, Callable[[str], Any]]] = [
     (r"mod_(-?\d+)_hold", "mod_k_hold", "k", int),
     (r"ends_with_(\w+)", "ends_with", "w", str),
     (r"contains_(\w+)", "contains", "w", str),
+    (r"mined_(\w+)", "mined", "name", str),
 ]
-_FAMILY_NAMES = "mod_<k>, mod_<k>_hold, ends_with_<w>, contains_<w>"
+_FAMILY_NAMES = "mod_<k>, mod_<k>_hold, ends_with_<w>, contains_<w>, mined_<name>"
 
 _COUNTER = "a counter that must accumulate: a permutation automaton, hard to steer, so credit vanishes"
 _ENTRIES = [
@@ -225,6 +238,7 @@ _EXAMPLES = {
     "mod_k_hold": 'make("mod_k_hold", k=5) or make("mod_5_hold")',
     "ends_with": 'make("ends_with", w="101") or make("ends_with_101")',
     "contains": 'make("contains", w="0010") or make("contains_0010")',
+    "mined": 'make("mined", name="damm") or make("mined_damm")',
 }
 
 

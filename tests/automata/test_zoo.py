@@ -203,3 +203,15 @@ def test_names_and_parameters_agree():
 def test_bad_requests_are_explained(name, parameters, message):
     with pytest.raises(ValueError, match=message):
         zoo.make(name, **parameters)
+
+
+def test_what_was_mined_is_there_by_name():
+    """Published examples: 572 has Damm's check digit 4, 236 Verhoeff's 3 (a word starts with the rightmost digit)."""
+    damm, verhoeff = zoo.make("mined_damm"), zoo.make("mined_verhoeff")
+    assert [digit for digit in range(10) if damm.accepts((5, 7, 2, digit))] == [4]
+    assert [digit for digit in range(10) if verhoeff.accepts((digit, 6, 3, 2))] == [3]
+    assert damm.is_permutation()
+    assert verhoeff.minimize().n_states == 80
+    assert zoo.make("mined", name="log_sepsis").n_states == 2
+    with pytest.raises(ValueError, match="'nobody', but what was mined is"):
+        zoo.make("mined_nobody")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rlstate.automata import DFA, zoo
 from rlstate.control import Oracle, contraction, features, score, state_influence, transition_operator
+from rlstate.control.credit import influence_profile, persistence, proposition_2_bound, replaying_influence
 
 
 def random_dfa(seed: int, n_states: int, n_symbols: int) -> DFA:
@@ -102,6 +103,36 @@ def test_a_policy_by_steps_remaining_is_used_in_that_order():
     assert state_influence(dfa, 2, np.stack([always_one, by_state]), 1.0).tolist() == [0, 0]
 
 
+def test_influence_is_precise_however_small_it_is():
+    """mod_k loses half of it at every step: far below the rounding of probabilities of 1/k."""
+    for name in ("mod_3", "mod_11"):
+        found = state_influence(zoo.make(name), 300)
+        np.testing.assert_allclose(found, 0.5 ** np.arange(1, 301), rtol=1e-9)
+    # Sums of three numbers may round; all that is left after the symbols that decide is rounding.
+    last_two = DFA([[3 * (q % 3) + a for a in range(3)] for q in range(9)], np.arange(9) % 4 == 1)
+    assert (state_influence(last_two, 10)[2:] == 0).all()
+
+
+def test_the_profile_reads_the_influence_at_a_few_distances():
+    dfa = zoo.make("no_three_zeros")
+    influence = state_influence(dfa, 40)
+    expected = [(r, influence[r - 1]) for r in (1, 2, 3, 5, 8, 16, 32, 40)]
+    assert influence_profile(dfa, 40) == tuple(expected)
+    assert [r for r, _ in influence_profile(dfa, 16)] == [1, 2, 3, 5, 8, 16]
+    assert [r for r, _ in influence_profile(dfa, 4)] == [1, 2, 3, 4]
+    assert influence_profile(dfa, 1) == ((1, 1.0),)
+    assert features(dfa, 16, 0.5).influence_profile == influence_profile(dfa, 16)
+
+
+def test_persistence_is_what_a_step_leaves_of_the_influence():
+    for horizon in (1, 8, 200):
+        assert persistence(zoo.make("parity"), horizon) == 0
+        assert persistence(zoo.make("mod_3"), horizon) == pytest.approx(0.5)
+        assert persistence(zoo.make("workflow_api"), horizon) == 1
+    assert persistence(zoo.make("no_three_zeros"), 16) == pytest.approx((19513 / 65536) ** (1 / 16))
+    assert math.isnan(persistence(DFA([[0, 0], [1, 1]], [True, False]), 5))  # state 1 is unreachable
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -178,6 +209,81 @@ def test_contraction_of_too_many_states_is_refused():
     assert described.n_reachable == 1201
 
 
+# --- Proposition 2 ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**31), n_states=st.integers(1, 5), steps=st.integers(1, 7))
+def test_the_exact_bound_is_attained_by_the_worst_accepting_set_and_by_no_worse(seed, n_states, steps):
+    dfa = random_dfa(seed, n_states, 2)
+    bound = proposition_2_bound(dfa, steps)
+    span = np.ptp(dfa.accepting[dfa.reachable_states()].astype(int))
+    every_set = [DFA(dfa.transitions, accepting) for accepting in product([True, False], repeat=n_states)]
+    worst = np.max([state_influence(other, steps) for other in every_set], axis=0)
+    np.testing.assert_allclose(bound.exact, span * worst, atol=1e-12)
+    influence = state_influence(dfa, steps)
+    assert (influence <= bound.exact + 1e-12).all()
+    assert (bound.exact <= bound.geometric + 1e-12).all()
+    assert persistence(dfa, steps) <= contraction(dfa, steps).per_step + 1e-9 or not span
+
+
+@pytest.mark.parametrize(("k", "block", "constant"), [(3, 1, 1), (5, 2, 2), (7, 3, 4), (9, 3, 4), (11, 5, 16)])
+def test_counters_halve_the_influence_at_a_constant_cost(k, block, constant):
+    """λ(P^m) = 2^−m first at m = `block`; one step of mod_5 … mod_11 does not contract."""
+    bound = proposition_2_bound(zoo.make(f"mod_{k}"), 16)
+    assert (bound.block, bound.rate, bound.constant) == (block, pytest.approx(0.5), pytest.approx(constant))
+    np.testing.assert_allclose(bound.geometric, constant * 0.5 ** np.arange(1, 17))
+    assert (bound.exact[0] == 1) == (k > 3)
+
+
+def test_bounds_without_decay_and_with_nothing_left():
+    for name in ("workflow_api", "workflow_latch", "mined_ean"):  # mined_ean alternates between two halves
+        bound = proposition_2_bound(zoo.make(name), 6)
+        assert (bound.block, bound.rate, bound.constant) == (None, 1, 1)
+        assert bound.exact.tolist() == pytest.approx([1] * 6)
+        assert bound.geometric.tolist() == [1] * 6
+    parity = proposition_2_bound(zoo.make("parity"), 4)
+    assert (parity.block, parity.rate, parity.geometric.tolist()) == (1, 0, [0] * 4)
+    word = proposition_2_bound(zoo.make("ends_with_101"), 5)
+    assert (word.block, word.rate, word.geometric.tolist()) == (3, 0, [1, 1, 0, 0, 0])
+    same = proposition_2_bound(DFA([[0, 1], [1, 0]], [True, True]), 3)
+    assert same.exact.tolist() == same.geometric.tolist() == [0] * 3
+    with pytest.raises(ValueError, match="1201 reachable states"):
+        proposition_2_bound(DFA(np.minimum(np.arange(1, 1202), 1200)[:, None], np.arange(1201) == 1200), 3)
+
+
+def influence_of_the_replayer(steps: int, p: Fraction) -> Fraction:
+    """Δ on parity by every course of an episode, the policy told only what was emitted and by whom."""
+
+    def acceptance(start: int) -> Fraction:
+        total = Fraction(0)
+        for whose in product([True, False], repeat=steps):
+            for random in product([0, 1], repeat=steps - sum(whose)):
+                chance, history, state = iter(random), [], start
+                for mine in whose:
+                    # What chance has emitted since, less what was replayed already.
+                    symbol = sum(emitted for _, emitted in history) % 2 if mine else next(chance)
+                    history.append((mine, symbol))
+                    state = (state + symbol) % 2
+                weight = p ** sum(whose) * (1 - p) ** (steps - sum(whose)) * Fraction(1, 2 ** len(random))
+                total += weight * (state == 0)
+        return total
+
+    return abs(acceptance(0) - acceptance(1))
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 5), Fraction(0), Fraction(1)])
+def test_replaying_the_random_symbols_keeps_the_influence(p):
+    found = replaying_influence(40, float(p))
+    for steps in range(1, 7):
+        assert influence_of_the_replayer(steps, p) == p
+        assert found[steps - 1] == pytest.approx(float(p), abs=1e-15)
+    np.testing.assert_allclose(found, float(p), atol=1e-12)  # Θ(1), where blind play has nothing
+    assert (state_influence(zoo.make("parity"), 40) == 0).all()
+    with pytest.raises(ValueError, match="p_control=2"):
+        replaying_influence(3, 2)
+
+
 # --- the predictor ------------------------------------------------------------------------------------------------
 
 
@@ -199,11 +305,14 @@ def test_features_of_known_tasks():
     assert (parity.low_leverage, parity.diagnostic, parity.diameter, parity.quotient_size) == (True, True, 1, 2)
     assert parity.influence == parity.one_step_contraction == parity.contraction == 0
     assert parity.score == parity.leverage == 0.5
+    assert (parity.persistence, parity.mixing_rate) == (0, pytest.approx(1))
     assert parity.stabilizers == (0,)  # a 0 leaves the parity as it is
 
     latch = features(zoo.make("no_three_zeros"), 16, 0.5)
     assert (latch.permutation, latch.star_free, latch.synchronizing, latch.min_image_size) == (False, True, True, 1)
     assert latch.influence == 19513 / 65536
+    assert latch.influence_profile[-1] == (16, 19513 / 65536)
+    assert latch.mixing_rate == pytest.approx(1 - latch.second_eigenvalue)
     assert latch.score == math.inf
 
     checksum = features(zoo.make("mined_ean"), 24, 0.5)

@@ -1,0 +1,46 @@
+"""`python -m rlstate.mine code div7`, `… log events.xes.gz`, `… list`: automata from code and from event logs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+_KINDS = {
+    "code": ("mine_code", "the words that some code accepts: a named predicate or any Python function"),
+    "log": ("mine_log", "the cases of an event log (XES or CSV) with some outcome"),
+    "list": (None, "the named predicates"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Mine what the arguments ask for; the exit code: 0, or 2 after an error of one line."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser = argparse.ArgumentParser(prog="python -m rlstate.mine", description="Mine an automaton.")
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="{code,log,list}")
+    for kind, (module, what) in _KINDS.items():
+        options = kinds.add_parser(kind, help=what, description=f"Mine {what}." if module else f"List {what}.")
+        # Only what was asked for is imported: the other may need what is not installed, and help should be quick.
+        if module and kind in argv[:1]:
+            importlib.import_module(f"rlstate.{module}").add_arguments(options)
+    arguments = parser.parse_args(argv)
+    module = _KINDS[arguments.kind][0]
+    try:
+        if module is None:
+            status = importlib.import_module("rlstate.mine_code").show_predicates()
+        else:
+            status = importlib.import_module(f"rlstate.{module}").main(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError, ImportError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

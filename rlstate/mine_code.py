@@ -1,0 +1,283 @@
+"""`python -m rlstate.mine code NAME` or `… code package.module:function`: the automaton of the words that code accepts."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import math
+import os
+import sys
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rlstate.automata import files, mining
+from rlstate.automata.predicates import Predicate
+from rlstate.control import Features, checks, features
+
+MAX_MONOID = 100_000
+"""Larger transition monoids are not counted."""
+FILES = ("automaton.json", "automaton.svg", "report.json", "report.md")
+Section = tuple[str, list[tuple[str, str]]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `python -m rlstate.mine code`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = textwrap.dedent("""\
+        A function takes the word as a string if every symbol's name is one character, otherwise as a tuple of names,
+        and answers True or False for every word. Modules are looked for in the working directory as well:
+          python -m rlstate.mine code verhoeff --tester w --output mined/verhoeff
+          python -m rlstate.mine code stdnum.luhn:is_valid --alphabet 0123456789 --reads right
+          python -m rlstate.mine code my_door:is_safe --alphabet open,close,lock --learner edsm""")
+    add = parser.add_argument
+    # fmt: off
+    add("code", metavar="NAME|package.module:function", help="a predicate that `list` shows, div<m>_base<b>, or a function")
+    add("--alphabet", help="of a function: one character a symbol (01), or names with commas (open,close)")
+    add("--reads", choices=("left", "right"), help="of a function: a word's first symbol is the text's leftmost (default) "
+        "or rightmost")
+    add("--learner", choices=mining.LEARNERS, default="ttt", help="(default: ttt; the last three are passive)")
+    add("--tester", choices=mining.TESTERS, default="random", help="of equivalence: random words (default), or these and "
+        "then the W-method")
+    add("--extra-states", type=int, default=1, metavar="N", help="that the W-method allows the code (default: 1)")
+    add("--tests", type=int, default=1000, metavar="N", help="random words a test (default: 1000)")
+    add("--max-length", type=int, metavar="L", help="of random words (default: 20, and more with more states)")
+    add("--budget", type=int, metavar="N", help="most queries, distinct words and equivalence (default: no limit)")
+    add("--sample", type=int, default=2000, metavar="N", help="words a passive learner starts with (default: 2000)")
+    add("--rounds", type=int, default=5, metavar="N", help="tries of a passive learner (default: 5)")
+    add("--held-out-lengths", type=_lengths, metavar="L,L,…", help="of held-out words (default: 10,20,40)")
+    add("--held-out-number", type=int, default=500, metavar="N", help="held-out words of each length (default: 500)")
+    add("--horizon", type=int, default=16, metavar="T", help="of the task, for the oracle (default: 16)")
+    add("--p-control", type=float, default=0.5, metavar="P", help="of the task, for the oracle (default: 0.5)")
+    add("--seed", type=int, default=0)
+    add("--output", type=Path, metavar="FOLDER", help=f"for {', '.join(FILES)}; "
+        "without it the report is only shown")
+    add("--force", action="store_true", help="replace a report that is already there")
+    # fmt: on
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Mine, show, and write what was asked for; raises ValueError, OSError or ImportError with a sentence for people."""
+    folder: Path | None = arguments.output
+    if folder is not None:
+        check_output(folder, arguments.force)
+    checks.count("horizon", arguments.horizon)  # now, not after hours of mining
+    checks.probability("p_control", arguments.p_control)
+    code = load_code(arguments.code, arguments.alphabet, arguments.reads)
+    names = ("tester", "extra_states", "tests", "max_length", "budget", "sample", "rounds",
+             "held_out_number", "held_out_lengths", "seed")  # fmt: skip
+    settings = {name: getattr(arguments, name) for name in names}
+    mined = mining.mine(code, learner=arguments.learner, **settings)
+    structure = features(mined.dfa, arguments.horizon, arguments.p_control, MAX_MONOID)
+    sections = describe(mined, structure, arguments.horizon, arguments.p_control)
+    if folder is not None:
+        task = {"horizon": arguments.horizon, "p_control": arguments.p_control}
+        write(folder, mined, as_json(mined, structure, settings, task), as_markdown(sections), arguments.force)
+    print(as_text(sections))
+    if folder is not None:
+        print(f"\nin {folder}: {', '.join(FILES)}")
+    return 0
+
+
+def show_predicates() -> int:
+    """Print a line for each named predicate."""
+    for known in mining.predicates():
+        language = known.description.partition(". ")[0].partition(": ")[0]
+        print(f"{known.name:<14} {len(known.alphabet):>2} symbols, read from the {known.reads + ';':<6} {language}")
+    print("div<m>, div<m>_base<b>: numbers in base b (2 unless given) that m divides")
+    return 0
+
+
+def load_code(name: str, alphabet: str | None = None, reads: Any = None) -> Predicate:
+    """The predicate of that name, or of the function `package.module:function`.
+
+    Raises:
+        ValueError: there is none, it is not a function, or an alphabet is missing or superfluous.
+    """
+    if ":" not in name:
+        if alphabet is not None or reads is not None:
+            raise ValueError(
+                f"The predicate {name!r} brings its own alphabet and direction: leave out --alphabet and --reads."
+            )
+        try:
+            return mining.predicate(name)
+        except ValueError as error:
+            hint = " A function is written package.module:function." if "." in name else ""
+            raise ValueError(f"{error}{hint}") from None
+    module_name, _, path = name.partition(":")
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        function: Any = importlib.import_module(module_name)
+    except Exception as error:  # the user's module may raise anything
+        raise ValueError(f"Module {module_name!r} could not be imported: {type(error).__name__}: {error}") from error
+    for part in path.split("."):
+        if not hasattr(function, part):
+            raise ValueError(f"Module {module_name!r} has no function {path!r}.")
+        function = getattr(function, part)
+    if not callable(function):
+        raise ValueError(f"{name} is a {type(function).__name__}, but must be a function of a word.")
+    if alphabet is None:
+        raise ValueError(f"{name} is a function, so give its symbols: --alphabet 01, or --alphabet open,close,lock.")
+    symbols = alphabet.replace(",", " ").split() if "," in alphabet or " " in alphabet else list(alphabet)
+    language = (function.__doc__ or "").strip().partition("\n")[0]
+    return Predicate(name, function, tuple(symbols), language, reads or "left", name)
+
+
+# --- the report ---------------------------------------------------------------------------------------------------
+
+
+def describe(mined: mining.Mined, structure: Features, horizon: int, p_control: float) -> list[Section]:
+    """The report as headings with (what, value) lines."""
+    code, dfa, counts = mined.predicate, mined.dfa, mined.counts
+    asked = [
+        ("code", f"{code.name} ({code.source})" if code.source not in ("", code.name) else code.name),
+        ("language", code.description or "not described"),
+        ("symbols", f"{len(code.alphabet)}: {' '.join(code.alphabet)}; a text is read from the {code.reads}"),
+        ("learner", mined.learner),
+    ]
+    result = [
+        ("automaton", f"{dfa.n_states} states, {int(dfa.accepting.sum())} of them accepting, {dfa.n_symbols} symbols"),
+        ("PARTIAL", mined.partial or ""),
+        ("verified", mined.verification if mined.verified else ""),
+        ("queries", f"{counts.unique} words ({counts.raw} times, {counts.symbols} symbols), {counts.equivalence} "
+         f"equivalence; the code accepts {mined.accepted} of the words"),
+        ("rounds", "" if mined.rounds is None else str(mined.rounds)),
+        ("learned", "" if mined.learned is None else f"{mined.learned:.1%} of the transitions, the others completed"),
+        ("coverage", f"{mined.coverage:.1%} of the transitions" + _uncovered(mined)),
+        ("held out", _held_out(mined.held_out)),
+    ]  # fmt: skip
+    large = f"more than {MAX_MONOID:,} elements"
+    shape = [
+        ("permutation", _yes(structure.permutation) + (": a group language, the paper's warning sign of a perception gap"
+                                                       if structure.permutation else "")),
+        ("star-free", _yes(structure.star_free)),
+        ("monoid", large if structure.monoid_size is None else f"{structure.monoid_size:,} elements"),
+        ("synchronizing", _yes(structure.synchronizing)),
+        ("stabilizers", " ".join(dfa.alphabet[symbol] for symbol in structure.stabilizers) or "none"),
+    ]  # fmt: skip
+    task = [
+        ("V_opt, V_rand", f"{structure.optimal:.4f}, {structure.random:.4f}, difference "
+         f"{structure.optimal - structure.random:.4f}"),
+        ("leverage", "undefined, control changes nothing" if math.isnan(structure.leverage)
+         else f"{structure.leverage:.4f}"),
+        ("diagnostic", _yes(structure.diagnostic)),
+        ("quotient", f"{structure.quotient_size} control-relevant classes"),
+    ]  # fmt: skip
+    return [
+        ("asked", asked),
+        ("mined", [line for line in result if line[1]]),
+        ("structure", shape),
+        (f"as a task, T = {horizon}, p_control = {p_control:g}", task),
+    ]
+
+
+def as_text(sections: Sequence[Section]) -> str:
+    lines = []
+    for heading, rows in sections:
+        lines += ["", heading]
+        for what, value in rows:
+            lines += textwrap.wrap(value, 118, initial_indent=f"  {what:<15}", subsequent_indent=" " * 17)
+    return "\n".join(lines[1:])
+
+
+def as_markdown(sections: Sequence[Section]) -> str:
+    lines = [f"# {sections[0][1][0][1]}", "", "![the automaton](automaton.svg)"]
+    for heading, rows in sections:
+        lines += ["", f"## {heading[0].upper()}{heading[1:]}", "", "| | |", "|---|---|"]
+        lines += [f"| {what} | {value.replace('|', chr(92) + '|')} |" for what, value in rows]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(mined: mining.Mined, structure: Features, settings: dict[str, Any], task: dict[str, Any]) -> dict[str, Any]:
+    code, dfa = mined.predicate, mined.dfa
+    return {
+        "kind": "code",
+        "code": {"name": code.name, "source": code.source, "description": code.description,
+                 "alphabet": list(code.alphabet), "reads": code.reads},
+        "learner": mined.learner,
+        "settings": settings,
+        "automaton": {"states": dfa.n_states, "symbols": dfa.n_symbols, "accepting": int(dfa.accepting.sum()),
+                      "digest": dfa.digest()},
+        "partial": mined.partial,
+        "verified": mined.verified,
+        "verification": mined.verification,
+        "counts": dataclasses.asdict(mined.counts),
+        "words": mined.words,
+        "accepted": mined.accepted,
+        "coverage": mined.coverage,
+        "uncovered": [[state, dfa.alphabet[symbol]] for state, symbol in mined.uncovered],
+        "held_out": dataclasses.asdict(mined.held_out),
+        "learned": mined.learned,
+        "rounds": mined.rounds,
+        "task": task,
+        "features": {key: None if isinstance(value, float) and not math.isfinite(value) else value
+                     for key, value in dataclasses.asdict(structure).items()},
+    }  # fmt: skip
+
+
+def _uncovered(mined: mining.Mined, shown: int = 5) -> str:
+    if not mined.uncovered:
+        return ""
+    some = ", ".join(f"{state} on {mined.dfa.alphabet[symbol]}" for state, symbol in mined.uncovered[:shown])
+    return f"; no word went through {some}{', …' if len(mined.uncovered) > shown else ''}"
+
+
+def _held_out(accuracy: mining.Accuracy) -> str:
+    if accuracy.overall is None:
+        return "no fresh words: all were asked"
+    parts = [f"{accuracy.overall:.2%} of {accuracy.accepted + accuracy.rejected} fresh random words"]
+    for kind, share, number in (
+        ("accepted", accuracy.on_accepted, accuracy.accepted),
+        ("rejected", accuracy.on_rejected, accuracy.rejected),
+    ):
+        parts.append(f"no {kind} ones" if share is None else f"{share:.2%} of the {number} {kind}")
+    lengths = ", ".join(f"{share:.2%} at {length}" for length, _, share in accuracy.by_length)
+    return f"{', '.join(parts)}; by length {lengths}"
+
+
+def _yes(answer: bool | None) -> str:
+    return "unknown, too large" if answer is None else "yes" if answer else "no"
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def check_output(folder: Path, force: bool) -> None:
+    """Raises ValueError where `folder` cannot take a report or, without `force`, already holds one."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--output {folder} is a file, but must be a folder.")
+    there = [name for name in FILES if (folder / name).exists()]
+    if there and not force:
+        raise ValueError(f"{folder} already holds {', '.join(there)}: name another folder, or replace them by --force.")
+
+
+def write(folder: Path, mined: mining.Mined, report: dict[str, Any], markdown: str, force: bool) -> None:
+    """The four files or none: they are made beside the folder and moved in when they are whole."""
+    from rlstate.drawing import save_drawing
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+        made = Path(scratch)
+        files.save(mined.dfa, made / "automaton.json")
+        save_drawing(
+            mined.dfa, made / "automaton.svg", f"{mined.predicate.name}{' (partial)' if mined.partial else ''}"
+        )
+        text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
+        (made / "report.json").write_text(f"{text}\n", "utf-8")
+        (made / "report.md").write_text(markdown, "utf-8")
+        check_output(folder, force)  # somebody may have been faster
+        folder.mkdir(exist_ok=True)
+        for name in FILES:
+            os.replace(made / name, folder / name)
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of lengths such as 10,20,40") from None

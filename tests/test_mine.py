@@ -1,0 +1,186 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlstate.automata import load, mining, zoo
+from rlstate.mine import main
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def door(tmp_path, monkeypatch):
+    """A user's module in the working directory."""
+    (tmp_path / "door.py").write_text(
+        '"""Doors."""\n\n'
+        "def is_safe(names):\n"
+        '    """Locked at the end, and opened at most once."""\n'
+        '    return names.count("open") <= 1 and names[-1:] == ("lock",)\n\n'
+        "def even(text):\n    return len(text) % 2 == 0\n\n"
+        "def count(text):\n    return len(text)\n\n"
+        "limit = 3\n"
+    )
+    (tmp_path / "broken.py").write_text("raise RuntimeError('not today')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def everything_in(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_div7_is_mined_shown_and_written(tmp_path, capsys):
+    folder = tmp_path / "deep" / "div7"
+    assert main(["code", "div7", "--output", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    for part in ("7 states, 1 of them accepting, 2 symbols", "100.0% of the transitions", "permutation    yes",
+                 "21 elements", "leverage       0.4061", "6 control-relevant classes", "no difference on 500 words"):  # fmt: skip
+        assert part in shown
+    assert sorted(os.listdir(folder)) == ["automaton.json", "automaton.svg", "report.json", "report.md"]
+    assert os.listdir(folder.parent) == ["div7"]
+    assert load(folder / "automaton.json").equivalent(zoo.make("mined_div7")) is None
+    report = json.loads((folder / "report.json").read_text())
+    assert report["verified"]
+    assert report["automaton"] == {
+        "states": 7, "symbols": 2, "accepting": 1, "digest": zoo.make("mined_div7").digest(),
+    }  # fmt: skip
+    assert report["features"]["leverage"] == pytest.approx(0.4061, abs=1e-4)
+    assert report["features"]["monoid_size"] == 21
+    assert report["held_out"]["overall"] == report["coverage"] == 1.0
+    assert report["task"] == {"horizon": 16, "p_control": 0.5}
+    assert (folder / "report.md").read_text().startswith("# div7")
+    assert "<svg" in (folder / "automaton.svg").read_text()
+
+
+def test_nothing_is_written_over_without_force(tmp_path, capsys):
+    folder = tmp_path / "mined"
+    folder.mkdir()
+    (folder / "automaton.json").write_text("mine")
+    (folder / "notes.txt").write_text("keep")
+    assert main(["code", "div7", "--output", str(folder)]) == 2
+    assert "already holds automaton.json" in capsys.readouterr().err
+    assert everything_in(folder) == {"automaton.json": b"mine", "notes.txt": b"keep"}
+    assert main(["code", "div7", "--output", str(folder), "--force"]) == 0
+    assert len(everything_in(folder)) == 5
+    assert (folder / "notes.txt").read_text() == "keep"
+    before = everything_in(folder)
+    assert main(["code", "div5", "--output", str(folder)]) == 2
+    assert main(["code", "div5", "--output", str(folder), "--force", "--budget", "1", "--learner", "lstar"]) == 2
+    assert everything_in(folder) == before
+    assert main(["code", "div7", "--output", str(folder / "notes.txt")]) == 2
+    assert "is a file" in capsys.readouterr().err
+
+
+def test_without_output_nothing_is_written(door, capsys):
+    before = sorted(os.listdir(door))
+    assert main(["code", "div3"]) == 0
+    assert sorted(os.listdir(door)) == before
+
+
+def test_a_function_of_ones_own(door, capsys):
+    assert main(["code", "door:is_safe", "--alphabet", "open,close,lock", "--output", "out", "--tester", "w"]) == 0
+    shown = capsys.readouterr().out
+    assert "Locked at the end, and opened at most once." in shown
+    assert "exact if the code's minimal automaton has at most 6 states" in shown
+    dfa = load(door / "out" / "automaton.json")
+    assert dfa.alphabet == ("open", "close", "lock")
+    assert dfa.accepts(dfa.encode(["close", "open", "lock"]))
+    assert not dfa.accepts(dfa.encode(["open", "open", "lock"]))
+    assert main(["code", "door:even", "--alphabet", "ab"]) == 0
+    assert "2 states" in capsys.readouterr().out
+
+
+def test_a_partial_result_says_so(tmp_path, capsys):
+    pytest.importorskip("stdnum")
+    assert main(["code", "verhoeff", "--budget", "200", "--output", str(tmp_path / "v")]) == 0
+    shown = capsys.readouterr().out
+    assert "PARTIAL        the budget of 200 queries ran out" in shown
+    assert "verified " not in shown
+    assert "verhoeff (partial)" in (tmp_path / "v" / "automaton.svg").read_text()
+    report = json.loads((tmp_path / "v" / "report.json").read_text())
+    assert not report["verified"]
+    assert "budget" in report["partial"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nope"], "Unknown predicate 'nope'"),
+        (["door.even"], "A function is written package.module:function"),
+        (["div7", "--alphabet", "01"], "brings its own alphabet"),
+        (["div7", "--reads", "left"], "brings its own alphabet"),
+        (["door:even"], "give its symbols: --alphabet 01"),
+        (["door:even", "--alphabet", "aa"], "distinct"),
+        (["door:odd", "--alphabet", "ab"], "has no function 'odd'"),
+        (["door:limit", "--alphabet", "ab"], "door:limit is a int, but must be a function"),
+        (["door:count", "--alphabet", "ab"], "door:count answered 0 (int) on the word ''"),
+        (["nowhere:even", "--alphabet", "ab"], "Module 'nowhere' could not be imported: ModuleNotFoundError"),
+        (["broken:even", "--alphabet", "ab"], "RuntimeError: not today"),
+        (["div7", "--horizon", "0"], "horizon"),
+        (["div7", "--p-control", "2"], "p_control"),
+        (["div7", "--budget", "0"], "budget is 0"),
+    ],
+)
+def test_errors_are_one_line_and_exit_with_2(door, capsys, arguments, sentence):
+    assert main(["code", *arguments, "--output", "out"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert sentence in err
+    assert not (door / "out").exists()
+
+
+def test_a_missing_library_is_named(monkeypatch, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["code", "luhn"]) == 2
+    assert "pip install python-stdnum" in capsys.readouterr().err
+
+
+def test_bad_options_are_refused(capsys):
+    for arguments in (["code", "div7", "--learner", "x"], ["code", "div7", "--held-out-lengths", "1,x"], ["code"], []):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 2
+    assert "not a list of lengths such as 10,20,40" in capsys.readouterr().err
+
+
+def run(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True, text=True, cwd=REPOSITORY, env={**os.environ, **environment}, timeout=60, check=True,
+    ).stdout  # fmt: skip
+
+
+def test_list_has_a_line_for_each_predicate():
+    lines = run("-m", "rlstate.mine", "list").splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == [known.name for known in mining.predicates()]
+    assert lines[-1].startswith("div<m>")
+
+
+def test_as_a_command_the_hash_seed_does_not_matter(tmp_path):
+    written = []
+    for seed in ("0", "1"):
+        folder = tmp_path / seed
+        run("-m", "rlstate.mine", "code", "div7", "--learner", "edsm", "--output", str(folder), PYTHONHASHSEED=seed)
+        written.append(everything_in(folder))
+    assert written[0] == written[1]
+
+
+def test_mining_code_and_help_go_without_torch_and_the_other_half():
+    script = (
+        "import sys; from rlstate.mine import main; main(['list']); main(['code', 'div7'])\n"
+        "assert not {'torch', 'wandb', 'hydra', 'rlstate.mine_log'} & set(sys.modules), sys.modules\n"
+        "assert 'matplotlib' not in sys.modules"
+    )
+    assert "7 states" in run("-c", script)
+    assert "{code,log,list}" in run("-m", "rlstate.mine", "--help")
+
+
+def test_log_is_there():
+    assert "--outcome" in run("-m", "rlstate.mine", "log", "--help")
