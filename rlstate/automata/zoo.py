@@ -123,13 +123,13 @@ def mined_ean() -> DFA:
     return DFA(table, total == 0)
 
 
-def mined(name: str) -> DFA:
+def mined(source: str) -> DFA:
     """An automaton as `python -m rlstate.mine` found it, in code or in an event log (rlstate/automata/mined)."""
     folder = Path(__file__).with_name("mined")
     known = sorted(path.stem for path in folder.glob("*.json"))
-    if name not in known:
-        raise ValueError(f"name is {name!r}, but what was mined is {', '.join(known)}.")
-    return load(folder / f"{name}.json")
+    if source not in known:
+        raise ValueError(f"source is {source!r}, but what was mined is {', '.join(known)}.")
+    return load(folder / f"{source}.json")
 
 
 # --- by name ------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ _FAMILIES: list[tuple[str, str, str, Callable[[str], Any]]] = [
     (r"mod_(-?\d+)_hold", "mod_k_hold", "k", int),
     (r"ends_with_(\w+)", "ends_with", "w", str),
     (r"contains_(\w+)", "contains", "w", str),
-    (r"mined_(\w+)", "mined", "name", str),
+    (r"mined_(\w+)", "mined", "source", str),
 ]
 _FAMILY_NAMES = "mod_<k>, mod_<k>_hold, ends_with_<w>, contains_<w>, mined_<name>"
 
@@ -238,7 +238,7 @@ _EXAMPLES = {
     "mod_k_hold": 'make("mod_k_hold", k=5) or make("mod_5_hold")',
     "ends_with": 'make("ends_with", w="101") or make("ends_with_101")',
     "contains": 'make("contains", w="0010") or make("contains_0010")',
-    "mined": 'make("mined", name="damm") or make("mined_damm")',
+    "mined": 'make("mined", source="damm") or make("mined_damm")',
 }
 
 

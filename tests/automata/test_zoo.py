@@ -212,6 +212,6 @@ def test_what_was_mined_is_there_by_name():
     assert [digit for digit in range(10) if verhoeff.accepts((digit, 6, 3, 2))] == [3]
     assert damm.is_permutation()
     assert verhoeff.minimize().n_states == 80
-    assert zoo.make("mined", name="log_sepsis").n_states == 2
+    assert zoo.make("mined", source="log_sepsis").n_states == 2
     with pytest.raises(ValueError, match="'nobody', but what was mined is"):
         zoo.make("mined_nobody")
