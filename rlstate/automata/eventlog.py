@@ -173,8 +173,8 @@ class Outcome:
             return bool(_COMPARISONS[self.operator](number, want))
         if self.operator not in ("=", "!="):
             return False
-        text = str(have).lower() if isinstance(have, bool) else str(have)
-        return (text == self.value) == (self.operator == "=")
+        same = str(have).lower() == self.value.lower() if isinstance(have, bool) else str(have) == self.value
+        return same == (self.operator == "=")
 
     def decides(self, case: Case) -> int | None:
         """The position of the first event that decides the label: None where no event does."""

@@ -474,3 +474,11 @@ def test_rule_needs_no_log_to_say_where_it_is_decided():
     assert Outcome("contains", ("d",)).decides(case) is None
     assert Outcome("last", ("d",)).decides(case) == 3
     assert Outcome("attribute", key="n", value="1").decides(case) is None
+
+
+def test_truth_values_are_matched_however_they_are_written(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("case,activity,granted\n1,a,True\n1,b,True\n2,a,False\n3,b,true\n")
+    log = read_log(path, case="case", activity="activity")
+    for value in ("True", "true"):
+        assert [parse_outcome(f"attribute:granted={value}")(case) for case in log.cases] == [True, False, True]
