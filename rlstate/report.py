@@ -1,18 +1,27 @@
-"""`python -m rlstate.report runs/`: the results of finished runs as a table, a row a seed, and means over seeds."""
+"""`python -m rlstate.report runs/`: the finished runs below a folder as a table, a page (Markdown, HTML) and rows to keep.
+
+Beside the table on the screen it writes into the folder, or into --output: report.md with figures/, report.html (one file, to
+open anywhere), and results.jsonl, a line a run, which is all that the next report needs. A results.jsonl that is there is
+extended, or updated by the tree's own runs; nothing in it is lost. notes.md, if there is one, is shown in the page.
+"""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
+import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rlstate.probes.verdict import Thresholds, seed_averaged
-from rlstate.results import flat
-from rlstate.runlog import RunFolder, find_runs
+from rlstate.results import FILE, Row, collect, read_rows, unfinished, write_rows
+from rlstate.runlog import RunFolder, find_runs, set_aside, write_atomically
 from rlstate.statistics import mean_interval
 
 # heading, key in the result, format
@@ -73,17 +82,147 @@ def paths(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m rlstate.report", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m rlstate.report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", nargs="?", default="runs", help="where to look for finished runs (default: runs)")
+    parser.add_argument("--output", metavar="FOLDER", help="where to write (default: the same folder)")
+    parser.add_argument("--no-page", action="store_true", help="only the table, and the CSV file if asked for")
+    parser.add_argument(
+        "--csv", metavar="FILE", help="also write the runs as CSV, a row a run, a column a figure or key"
+    )
     arguments = parser.parse_args()
-    finished = [
-        (folder, result) for folder in find_runs(arguments.folder) if (result := folder.read_result()) is not None
+    folder = Path(arguments.folder)
+    output = Path(arguments.output) if arguments.output else folder
+    rows = gather(folder, output)
+    if not rows:
+        begun = len(unfinished(folder))
+        sys.exit(f"error: there is no finished run below {arguments.folder!r}" + (f" ({begun} begun)" if begun else ""))
+    print(table([as_result(row) for row in rows], hashes=True))
+    print(differences(rows))
+    if arguments.csv:
+        write_atomically(Path(arguments.csv), as_csv(rows).encode())
+    if not arguments.no_page:
+        print(write(rows, folder, output))
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+
+def gather(folder: Path, output: Path) -> list[Row]:
+    """The rows below `folder` and those kept in `output`; of two of one run the tree's own, then the kept one."""
+    found = {row.key: row for row in collect(folder)}
+    kept = output / FILE
+    if kept.exists() and output.resolve() != folder.resolve():
+        results = (each.read_result() for each in find_runs(folder))
+        own = {(result["hash"], result["task"], int(result["seed"])) for result in results if result is not None}
+        found |= {row.key: row for row in read_rows(kept) if row.key not in own or row.key not in found}
+    return sorted(found.values(), key=lambda row: (row.task, row.hash, row.seed))
+
+
+def keep(rows: Sequence[Row], path: Path) -> None:
+    """Write the rows; what of a file there could not be read as rows of this version is kept beside it, under another name."""
+    if path.exists():
+        lines = [line for line in path.read_text().splitlines() if line.strip()]
+        if any(_foreign(line) for line in lines) or len(read_rows(path)) < len(lines):
+            set_aside(path, "it has lines or fields that are of no row of this version")
+    write_rows(rows, path)
+
+
+def _foreign(line: str) -> bool:
+    """Whether a line says more than a row does."""
+    try:
+        return not set(json.loads(line)) <= set(Row.__dataclass_fields__)
+    except (ValueError, TypeError):
+        return True
+
+
+def as_result(row: Row) -> dict[str, Any]:
+    """The row under the names of `result.json`, as far as tables and verdicts need them."""
+    reached = [row["capacity"], row["capacity_ood"]]
+    capacity = None if None in reached else min(reached)  # type: ignore[type-var]
+    usual = Thresholds()
+    thresholds = Thresholds(
+        recovery=row.config.get("probe.recovery", usual.recovery),
+        val_n=row.config.get("probe.val_n", usual.val_n),
+        capacity=row.config.get("probe.saturated", usual.capacity),
+    )
+    return {
+        **row.figures,
+        "task": row.task,
+        "seed": row.seed,
+        "hash": row.hash,
+        "verdict": row.verdict,
+        "notes": row.notes,
+        "diagnostic": row.diagnostic,
+        "probe_balanced": row["balanced"],
+        "capacity_accuracy": capacity,
+        "capacity_saturated": None if capacity is None else capacity >= thresholds.capacity,
+        "intervention_success": row["intervention"],
+        "intervention_control": row["intervention_random"],
+        "thresholds": vars(thresholds),
+    }
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """A row a run: what it is, its figures, the oracle's (`oracle.…`) and its configuration (`config.…`); curves are left out."""
+    of_run = ("experiment", "hash", "task", "seed", "verdict", "diagnostic", "seconds", "commit")
+    lines = [
+        {
+            **{name: getattr(row, name) for name in of_run},
+            **row.figures,
+            **{f"oracle.{name}": value for name, value in row.oracle.items()},
+            **{f"config.{name}": value for name, value in row.config.items()},
+            "notes": "; ".join(row.notes),
+        }
+        for row in rows
     ]
-    if not finished:
-        sys.exit(f"error: there is no finished run below {arguments.folder!r}")
-    finished.sort(key=lambda each: (each[1]["task"], each[1]["hash"], each[1]["seed"]))
-    print(table([result for _, result in finished], hashes=True))
-    print(differences([folder for folder, _ in finished]))
+    columns = dict.fromkeys(name for line in lines for name in line)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return buffer.getvalue()
+
+
+# --- page ---------------------------------------------------------------------------------------------------------
+
+
+def write(rows: Sequence[Row], folder: Path, output: Path) -> str:
+    """Write the page, its figures and the rows into `output`; returns what was written, in words."""
+    from rlstate.paper.page import (
+        page,
+    )  # figures and tables take seconds to import; `table` is wanted after every training
+
+    notes = next((path.read_text() for path in (output / "notes.md", folder / "notes.md") if path.exists()), "")
+    found = page(rows, _begun(folder), notes, folder.resolve().name)
+    for key, drawn in found.drawings.items():
+        write_atomically(output / "figures" / f"{key}.svg", drawn.encode())
+    write_atomically(output / "report.md", found.markdown.encode())
+    write_atomically(output / "report.html", found.html.encode())
+    keep(rows, output / FILE)
+    return (
+        f"written to {output}/: report.html, report.md with {len(found.drawings)} figures, {FILE} with {len(rows)} runs"
+    )
+
+
+def _begun(folder: Path) -> list[Any]:
+    """The runs without a result, with how far they are."""
+    from rlstate.paper.overview import Unfinished
+
+    found = []
+    for path in unfinished(folder):
+        run = RunFolder(path)
+        last = max((point["iteration"] for point in run.read_metrics()), default=0)
+        state = f"not finished, at least {last} iterations done" if last else "not finished"
+        if run.failure_path.exists():
+            try:
+                failure = json.loads(run.failure_path.read_text())
+                state = f"failed at iteration {failure['iteration']}: {failure['reason']}"
+            except (ValueError, KeyError, TypeError):
+                state = "failed; its failed.json cannot be read"
+        found.append(Unfinished(path.relative_to(folder).as_posix(), state))
+    return found
 
 
 def _groups(results: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -103,9 +242,9 @@ def _verdict(group: Sequence[Mapping[str, Any]]) -> str:
     return f"{averaged}; of the seeds {', '.join(f'{count} {label}' for label, count in counts.most_common())}"
 
 
-def differences(folders: Sequence[RunFolder]) -> str:
-    """A line for each group of runs: its hash and the configuration keys in which the groups differ."""
-    configs = {folder.path.parent.parent.name: flat(folder.read_config()) for folder in folders}
+def differences(rows: Sequence[Row]) -> str:
+    """A line for each configuration: its hash and the keys in which the configurations differ."""
+    configs = {row.hash: row.config for row in rows}
     shared = [key for key in next(iter(configs.values())) if all(key in config for config in configs.values())]
     told = [key for key in shared if key not in _UNTOLD and len({str(config[key]) for config in configs.values()}) > 1]
     if len(configs) < 2 or not told:
@@ -114,17 +253,7 @@ def differences(folders: Sequence[RunFolder]) -> str:
     return "where they differ:\n" + "\n".join(lines)
 
 
-_UNTOLD = (
-    "seeds",
-    "task.name",
-    "task.k",
-    "paths.runs",
-    "logger.name",
-    "logger.project",
-    "logger.mode",
-    "threads",
-    "device",
-)
+_UNTOLD = ("task.name", "task.k")  # the table says them
 
 
 def _interval(group: Sequence[Mapping[str, Any]], key: str) -> tuple[float, float, float]:
