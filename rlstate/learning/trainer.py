@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -72,35 +71,37 @@ class Learner:
         played = rollout(self.policy, self.task, draws)
         batch = self.credit(played)
 
-        figures: dict[str, float] = {}
-        for episodes in self.minibatches():
-            figures = self.update(batch, episodes)
-            if not math.isfinite(figures["grad_norm"]):
-                raise Diverged(
-                    f"the gradient's norm is {figures['grad_norm']} at iteration {self.iteration}; "
-                    "a smaller algorithm.learning_rate usually cures it"
-                )
+        figures = self.update(batch, self.minibatches())
+        if not math.isfinite(figures["grad_norm"]):
+            raise Diverged(
+                f"the gradient's norm is {figures['grad_norm']} at iteration {self.iteration}; "
+                "a smaller algorithm.learning_rate usually cures it"
+            )
         self.iteration += 1
         return {"success": float(played.accepted.mean()), **figures}
 
-    def update(self, batch: Batch, episodes: Tensor | None = None) -> dict[str, float]:
-        """One gradient step on the batch's `episodes` int[b] (None: all). Returns the loss's terms and the gradient's norm.
+    def update(self, batch: Batch, minibatches: list[Tensor | None]) -> dict[str, float]:
+        """A gradient step on each of the minibatches, by their episodes int[b] (None: the whole batch).
 
-        Where that norm is not finite nothing is changed.
+        Returns the last step's terms of the loss and the norm of its gradient. A step whose norm is not finite changes
+        nothing and is the last.
         """
         cell = recurrent_cell(self.policy.encoder)
-        fused = kernels.update(
-            cell, self.policy, self.optimizer, batch, episodes, self.algorithm, self.auxiliary.weight
-        )
+        weight = self.auxiliary.weight
+        fused = kernels.update(cell, self.policy, self.optimizer, batch, minibatches, self.algorithm, weight)
         if fused is not None:
             return fused
-        loss, terms = objective(self.policy, batch.episodes(episodes), self.algorithm, self.auxiliary)
-        self.optimizer.zero_grad()
-        loss.backward()
-        norm = float(nn.utils.clip_grad_norm_(self._parameters, self.algorithm.max_grad_norm))
-        if math.isfinite(norm):
+        figures: dict[str, float] = {}
+        for episodes in minibatches:
+            loss, terms = objective(self.policy, batch.episodes(episodes), self.algorithm, self.auxiliary)
+            self.optimizer.zero_grad()
+            loss.backward()
+            norm = float(nn.utils.clip_grad_norm_(self._parameters, self.algorithm.max_grad_norm))
+            figures = {**{name: float(term) for name, term in terms.items()}, "grad_norm": norm}
+            if not math.isfinite(norm):
+                break
             self.optimizer.step()
-        return {**{name: float(term) for name, term in terms.items()}, "grad_norm": norm}
+        return figures
 
     @torch.no_grad()
     def credit(self, played: Rollout) -> Batch:
@@ -128,19 +129,17 @@ class Learner:
             auxiliary=auxiliary_targets(self.auxiliary.name, played, self.task),
         )
 
-    def minibatches(self) -> Iterator[Tensor | None]:
+    def minibatches(self) -> list[Tensor | None]:
         """The episodes of each update; None is the whole batch. A2C makes one update, PPO `epochs · minibatches`."""
         algorithm = self.algorithm
         if algorithm.name == "a2c":
-            yield None
-            return
-        shuffle = generator(self.seed, Stream.MINIBATCH, self.iteration) if algorithm.minibatches > 1 else None
-        for _ in range(algorithm.epochs):
-            if shuffle is None:
-                yield None
-            else:
-                order = torch.from_numpy(shuffle.permutation(algorithm.batch)).to(next(self.policy.parameters()).device)
-                yield from order.tensor_split(algorithm.minibatches)
+            return [None]
+        if algorithm.minibatches == 1:
+            return [None] * algorithm.epochs
+        shuffle = generator(self.seed, Stream.MINIBATCH, self.iteration)
+        device = next(self.policy.parameters()).device
+        orders = [torch.from_numpy(shuffle.permutation(algorithm.batch)).to(device) for _ in range(algorithm.epochs)]
+        return [episodes for order in orders for episodes in order.tensor_split(algorithm.minibatches)]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides what comes next. Random streams are keyed by the iteration, so they need no saving."""

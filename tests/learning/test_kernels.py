@@ -168,7 +168,7 @@ def test_an_update_is_the_gradient(encoder, name, auxiliary, beta, clipped):
             batch.log_probs += 0.5 * noise(*batch.log_probs.shape)  # so that some ratios are clipped, on both sides
         before = [parameter.detach().clone() for parameter in run.policy.parameters()]
         with kernels.using(mode):
-            figures = run.update(batch, episodes)
+            figures = run.update(batch, [episodes])
         found.append([before - after.detach() for before, after in zip(before, run.policy.parameters())])
         found[-1].append(torch.tensor(list(figures.values()), dtype=torch.float64))
     assert len(found[0]) == len(found[1])
@@ -192,8 +192,7 @@ def test_a_hundred_iterations_on_recorded_rollouts(encoder, name, minibatches, a
         for mode, run in runs.items():
             run.iteration = iteration
             with kernels.using(mode):
-                for episodes in run.minibatches():
-                    run.update(batch, episodes)
+                run.update(batch, run.minibatches())
     for fast, plain in zip(runs["fused"].policy.parameters(), runs["plain"].policy.parameters()):
         torch.testing.assert_close(fast, plain, rtol=1e-7, atol=1e-9)
     fast, plain = (runs[mode].optimizer.state_dict()["state"] for mode in ("fused", "plain"))
@@ -210,7 +209,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing(mode):
         batch = run.credit(rollout(run.policy, run.task, run.task.draw(0, Stream.TRAIN, 1, 24)))
         batch.targets[2, 1] = torch.inf
         before = copy.deepcopy(run.state_dict())
-        assert not math.isfinite(run.update(batch)["grad_norm"])
+        assert not math.isfinite(run.update(batch, [None])["grad_norm"])
     for key in ("policy", "optimizer"):
         for old, new in zip(_leaves(before[key]), _leaves(run.state_dict()[key]), strict=True):
             assert torch.equal(torch.as_tensor(old), torch.as_tensor(new))

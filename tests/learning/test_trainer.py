@@ -77,7 +77,7 @@ def gradient(run: Learner, batch) -> torch.Tensor:
     scratch = copy.deepcopy(run)
     scratch.optimizer.param_groups[0].update(lr=1e8, eps=1e8)
     scratch.algorithm = dataclasses.replace(run.algorithm, max_grad_norm=1e9)
-    scratch.update(batch)
+    scratch.update(batch, [None])
     return weights(run) - weights(scratch)
 
 
@@ -135,7 +135,7 @@ def test_extreme_logits_stay_finite():
     with torch.no_grad():
         run.policy.policy_head.bias += torch.tensor([1e4, -1e4], dtype=torch.float64)
     assert torch.isfinite(gradient(run, batch)).all()
-    assert all(math.isfinite(figure) for figure in run.update(batch).values())
+    assert all(math.isfinite(figure) for figure in run.update(batch, [None]).values())
 
 
 def test_shaping_changes_the_credit_and_not_the_success():

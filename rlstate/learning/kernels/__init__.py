@@ -1,7 +1,7 @@
 """The one place that knows there is a fast path: fused kernels for what GRU and LSTM runs on a CPU spend their time on.
 
 Three functions stand in for plain PyTorch where they can, and answer None where they cannot: `recurrence` for a whole
-sequence, `play` for a rollout's loop, `update` for a gradient step from the loss to Adam. The plain path beside each call is
+sequence, `play` for a rollout's loop, `update` for gradient steps from the loss to Adam. The plain path beside each call is
 the definition; `tests/learning/test_kernels.py` holds the two together.
 """
 
@@ -97,13 +97,13 @@ def update(
     policy: Policy,
     optimizer: torch.optim.Adam,
     batch: Any,
-    episodes: Tensor | None,
+    minibatches: list[Tensor | None],
     algorithm: Any,
     weight: float,
 ) -> dict[str, float] | None:
-    """One gradient step on the `episodes` of a batch (None: all), as `Learner.update` defines it, and its figures.
+    """A gradient step on each of the minibatches, as `Learner.update` defines it, and the figures of the last.
 
-    `weight` is the auxiliary's. A gradient whose norm is not finite leaves weights and Adam's state as they were.
+    `weight` is the auxiliary's. All steps are one call: what Python needs between two of them is a third of their time.
     """
     if not _applies(cell, batch.observations):
         return None
@@ -124,11 +124,15 @@ def update(
     labels = [target.labels.contiguous() for target in batch.auxiliary]
     label_weights = [target.weights.contiguous() for target in batch.auxiliary]
     columns = [number for target in batch.auxiliary for number in (target.columns.start, len(target.columns))]
+    if minibatches[0] is None:
+        episodes, sizes = None, [n_episodes] * len(minibatches)
+    else:
+        episodes, sizes = torch.cat(minibatches), [len(each) for each in minibatches]  # type: ignore[arg-type]
     terms = x.new_empty(5)
     _call(
         "update", x.dtype, isinstance(cell, nn.LSTM), algorithm.name == "ppo", steps, n_episodes, inputs, cell.hidden_size,
         policy.policy_head.out_features, 0 if policy.auxiliary_head is None else policy.auxiliary_head.out_features,
-        episodes, n_episodes if episodes is None else len(episodes), *map(real, reals), _addresses(weights),
+        len(minibatches), episodes, (ctypes.c_int * len(sizes))(*sizes), *map(real, reals), _addresses(weights),
         *(_addresses([state[key] for state in states]) for key in ("exp_avg", "exp_avg_sq", "step")),
         x, batch.symbols.contiguous(), batch.controllable.contiguous(), batch.log_probs.contiguous(),
         batch.advantages.contiguous(), batch.targets.contiguous(), len(labels), (ctypes.c_int * len(columns))(*columns),

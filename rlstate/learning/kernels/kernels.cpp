@@ -489,15 +489,19 @@ void update(int lstm, int ppo, int T, int B, int I, int H, int A, int O, const i
     play<F>(lstm, T, B, I, H, A, greedy, w_ih, w_hh, b_ih, b_hh, w_policy, b_policy, w_value, b_value, transitions,            \
             controllable, random_symbol, choice, leak, colouring, colour_at, x, symbols, states, colours, hs, logits, values); \
   }                                                                                                                            \
-  extern "C" void update_##NAME(int lstm, int ppo, int T, int B, int I, int H, int A, int O, const int64_t *episodes, int b,    \
-                                F clip, F value_weight, F entropy_weight, F auxiliary_weight, F max_norm, F rate, F beta1,     \
+  extern "C" void update_##NAME(int lstm, int ppo, int T, int B, int I, int H, int A, int O, int updates,                      \
+                                const int64_t *episodes, const int *sizes, F clip, F value_weight, F entropy_weight, F auxiliary_weight, F max_norm, F rate, F beta1,     \
                                 F beta2, F eps, F **weights, F **means, F **squares, float **steps, const F *x,                \
                                 const int64_t *symbols, const uint8_t *controllable, const F *old_log_probs,                   \
                                 const F *advantages, const F *targets, int groups, const int *columns, const int64_t **labels, \
                                 const F **label_weights, F *terms) {                                                           \
-    update<F>(lstm, ppo, T, B, I, H, A, O, episodes, b, clip, value_weight, entropy_weight, auxiliary_weight, max_norm, rate,  \
-              beta1, beta2, eps, weights, means, squares, steps, x, symbols, controllable, old_log_probs, advantages, targets, \
-              groups, columns, labels, label_weights, terms);                                                                  \
+    for (int u = 0; u < updates; u++) {                                                                                        \
+      update<F>(lstm, ppo, T, B, I, H, A, O, episodes, sizes[u], clip, value_weight, entropy_weight, auxiliary_weight,         \
+                max_norm, rate, beta1, beta2, eps, weights, means, squares, steps, x, symbols, controllable, old_log_probs,    \
+                advantages, targets, groups, columns, labels, label_weights, terms);                                           \
+      if (!std::isfinite(terms[4])) return;                                                                                    \
+      if (episodes) episodes += sizes[u];                                                                                      \
+    }                                                                                                                          \
   }
 EXPORT(float, f32)
 EXPORT(double, f64)
