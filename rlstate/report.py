@@ -12,73 +12,19 @@ import csv
 import io
 import json
 import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rlstate.probes.verdict import Thresholds, seed_averaged
+from rlstate.paper.overview import Unfinished
+from rlstate.paper.page import page
+from rlstate.probes.verdict import Thresholds
 from rlstate.results import FILE, Row, collect, read_rows, unfinished, write_rows
 from rlstate.runlog import RunFolder, find_runs, set_aside, write_atomically
-from rlstate.statistics import mean_interval
+from rlstate.summary import table
 
-# heading, key in the result, format
-COLUMNS = (
-    ("val_n", "val_n", "{:.3f}"),
-    ("OOD 4T", "ood_n", "{:.3f}"),
-    ("probe gap", "probe_gap", "{:+.3f}"),
-    ("balanced", "probe_balanced", "{:.3f}"),
-    ("recovery", "recovery", "{:.2f}"),
-    ("selectivity", "selectivity", "{:+.3f}"),
-    ("capacity", "capacity_accuracy", "{:.2f}"),
-    ("intervention", "intervention_success", "{:.2f}"),
-    ("its control", "intervention_control", "{:.2f}"),
-)
-
-
-def table(results: Sequence[Mapping[str, Any]], hashes: bool = False) -> str:
-    """The runs' figures, a row a seed; below each group its mean over seeds, the bootstrap interval and the verdict.
-
-    With `hashes`, a group's configuration hash stands with its means (or its only row).
-    """
-    lines = [["task", "seed", *(heading for heading, _, _ in COLUMNS), "verdict"]]
-    notes: dict[str, list[str]] = {}
-    for group in _groups(results):
-        for result in group:
-            lines.append([
-                result["task"], str(result["seed"]),
-                *(_cell(result.get(key), form) for _, key, form in COLUMNS), result["verdict"],
-            ])  # fmt: skip
-            for note in result.get("notes", []):
-                notes.setdefault(note, []).append(f"{result['task']} {result['seed']}")
-        if len(group) > 1:
-            intervals = [_interval(group, key) for _, key, _ in COLUMNS]
-            lines.append([
-                group[0]["task"], "mean",
-                *(_cell(mean, form) for (mean, _, _), (_, _, form) in zip(intervals, COLUMNS)), _verdict(group),
-            ])  # fmt: skip
-            lines.append(
-                ["", "95%", *(_span(low, high, form) for (_, low, high), (_, _, form) in zip(intervals, COLUMNS)), ""]
-            )
-        if hashes:
-            lines[-1][-1] = f"{lines[-1][-1]}  {group[0]['hash']}".strip()
-        lines.append([])
-    widths = [max(len(line[column]) for line in lines if line) for column in range(len(lines[0]))]
-    text = "\n".join(
-        "  ".join(cell.ljust(width) if column in (0, len(widths) - 1) else cell.rjust(width)
-                  for column, (cell, width) in enumerate(zip(line, widths))).rstrip()
-        for line in lines
-    )  # fmt: skip
-    return text.rstrip() + "\n" + "".join(f"note: {note} ({', '.join(who)})\n" for note, who in notes.items())
-
-
-def paths(results: Sequence[Mapping[str, Any]]) -> str:
-    """Where the runs lie, and their figures."""
-    return "\n".join(
-        f"{result['task']} seed {result['seed']}: {result['folder']}/  (curves.png, result.json)" for result in results
-    )
+MOST_ON_SCREEN = 200
+"""With more runs the table is for the page, unless there is none."""
 
 
 def main() -> None:
@@ -98,8 +44,9 @@ def main() -> None:
     if not rows:
         begun = len(unfinished(folder))
         sys.exit(f"error: there is no finished run below {arguments.folder!r}" + (f" ({begun} begun)" if begun else ""))
-    print(table([as_result(row) for row in rows], hashes=True))
-    print(differences(rows))
+    if len(rows) <= MOST_ON_SCREEN or arguments.no_page:
+        print(table([as_result(row) for row in rows], hashes=True))
+        print(differences(rows))
     if arguments.csv:
         write_atomically(Path(arguments.csv), as_csv(rows).encode())
     if not arguments.no_page:
@@ -190,10 +137,6 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 def write(rows: Sequence[Row], folder: Path, output: Path) -> str:
     """Write the page, its figures and the rows into `output`; returns what was written, in words."""
-    from rlstate.paper.page import (
-        page,
-    )  # figures and tables take seconds to import; `table` is wanted after every training
-
     notes = next((path.read_text() for path in (output / "notes.md", folder / "notes.md") if path.exists()), "")
     found = page(rows, _begun(folder), notes, folder.resolve().name)
     for key, drawn in found.drawings.items():
@@ -208,8 +151,6 @@ def write(rows: Sequence[Row], folder: Path, output: Path) -> str:
 
 def _begun(folder: Path) -> list[Any]:
     """The runs without a result, with how far they are."""
-    from rlstate.paper.overview import Unfinished
-
     found = []
     for path in unfinished(folder):
         run = RunFolder(path)
@@ -225,23 +166,6 @@ def _begun(folder: Path) -> list[Any]:
     return found
 
 
-def _groups(results: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Results that differ in nothing but the seed."""
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for result in results:
-        groups.setdefault((result["hash"], result["task"]), []).append(result)
-    return list(groups.values())
-
-
-def _verdict(group: Sequence[Mapping[str, Any]]) -> str:
-    """The verdict on the means, and the seeds' own where they disagree."""
-    averaged = str(seed_averaged(group, thresholds=Thresholds(**group[0]["thresholds"])))
-    counts = Counter(result["verdict"].partition(" ")[0] for result in group)
-    if len(counts) == 1:
-        return averaged
-    return f"{averaged}; of the seeds {', '.join(f'{count} {label}' for label, count in counts.most_common())}"
-
-
 def differences(rows: Sequence[Row]) -> str:
     """A line for each configuration: its hash and the keys in which the configurations differ."""
     configs = {row.hash: row.config for row in rows}
@@ -254,18 +178,6 @@ def differences(rows: Sequence[Row]) -> str:
 
 
 _UNTOLD = ("task.name", "task.k")  # the table says them
-
-
-def _interval(group: Sequence[Mapping[str, Any]], key: str) -> tuple[float, float, float]:
-    return mean_interval([result[key] for result in group if result.get(key) is not None])
-
-
-def _cell(value: float | None, form: str) -> str:
-    return "–" if value is None or np.isnan(value) else form.format(value)
-
-
-def _span(low: float, high: float, form: str) -> str:
-    return "" if np.isnan(low) else f"{form.format(low)}…{form.format(high)}"
 
 
 if __name__ == "__main__":

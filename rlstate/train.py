@@ -78,7 +78,7 @@ def register_tasks(overrides: Iterable[str] = ()) -> None:
 
 def run_job(config: DictConfig) -> None:
     """One job of the command: a fleet. What failed is reported by `main`, after every job has had its turn."""
-    from rlstate import experiment, report
+    from rlstate import experiment, summary
 
     plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
     failures: Mapping[str, str] = {}
@@ -92,8 +92,8 @@ def run_job(config: DictConfig) -> None:
     except experiment.RunsFailed as error:
         failures, results = error.failures, error.results
     if results:
-        print(report.table(results))
-        print(report.paths(results))
+        print(summary.table(results))
+        print(summary.paths(results))
     if failures:
         _report(failures)
 

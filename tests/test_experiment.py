@@ -20,9 +20,9 @@ from rlstate.automata import zoo
 from rlstate.experiment import RunBusy, RunsFailed, load
 from rlstate.learning.trainer import Learner
 from rlstate.plan import plan
-from rlstate.report import paths, table
 from rlstate.runlog import RunFolder
 from rlstate.runner import CapacityCache, Run
+from rlstate.summary import paths, table
 from rlstate.train import compose, configuration_folder
 
 EXPERIMENTS = sorted(path.stem for path in (configuration_folder() / "experiment").glob("*.yaml"))

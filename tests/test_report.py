@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from rlstate import report
-from rlstate.report import table
 from rlstate.results import collect, read_rows
 from rlstate.runlog import RunFolder
 from rlstate.statistics import mean_interval
+from rlstate.summary import table
 from rlstate.train import compose
 
 
