@@ -52,7 +52,7 @@ def test_what_rows_leave_out_is_known_here():
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("task.horizon", 12), ("task.p_control", 0.25), ("algorithm.learning_rate", 3e-3), ("algorithm.entropy", 0.01),
+    [("task.horizon", 12), ("task.p_control", 0.25), ("algorithm.learning_rate", 1e-3), ("algorithm.entropy", 0.01),
      ("algorithm.gamma", 0.95), ("algorithm.minibatches", 1), ("algorithm.batch", 128), ("algorithm.clip", 0.1),
      ("probe.episodes", 128), ("evaluation.episodes", 1024), ("emission.colouring", "acceptance"), ("encoder.hidden", 32),
      ("auxiliary.weight", 0.5), ("algorithm.of_another_version", 1)],
