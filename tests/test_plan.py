@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rlstate.automata import DFA, save, zoo
+from rlstate.control import strata
 from rlstate.learning.objectives import Algorithm
 from rlstate.plan import ConfigurationError, plan
 from rlstate.probes.verdict import Thresholds
@@ -28,6 +29,18 @@ def test_every_experiment_composes_and_takes_another_task_on_top(experiment):
     assert {each.task.name for each in runs(f"+experiment={experiment}", "task=mod_5", "tasks=null")} == {"mod_5"}
     for group, choice in (("encoder", "lstm"), ("algorithm", "a2c"), ("auxiliary", "state"), ("shaping", "none")):
         runs(f"+experiment={experiment}", f"{group}={choice}")
+
+
+def test_tasks_from_the_held_out_set_and_from_files(tmp_path):
+    save(zoo.make("mod_13"), tmp_path / "thirteen.json")
+    fleet = runs(f"tasks=[heldout_007,{tmp_path / 'thirteen.json'},mined_damm]", "seeds=1")
+    assert [run.task.name for run in fleet] == ["heldout_007", "thirteen", "mined_damm"]
+    assert fleet[0].task.dfa == strata.make("heldout_007")
+    assert fleet[1].task.dfa == zoo.make("mod_13")
+    register_tasks(["task=heldout_020", "task=heldout_153"])
+    assert runs("task=heldout_020")[0].task.dfa == strata.make("heldout_020")
+    with pytest.raises(ConfigurationError, match="heldout_153"):
+        runs("task=heldout_153")
 
 
 def test_tasks_by_name_by_parameter_and_as_a_fleet():
