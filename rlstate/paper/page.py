@@ -208,7 +208,12 @@ def _claims(judged: Sequence[Judged]) -> list[Block]:
 
 def _evidence(judged: Judged) -> str:
     marks = {True: "✓", False: "✗", None: "?"}
-    return "\n".join(f"{marks[check.held]} {check.name}: **{check.evidence}**" for check in judged.checks)
+    lines = []
+    for check in judged.checks:
+        told = check.held is not None or len(check.evidence) < 80  # long lists of what is missing stand elsewhere
+        lines.append(f"{marks[check.held]} {check.name}" + f": **{check.evidence}**" * told)
+    commands = [each.removeprefix("python -m rlstate.train ") for each in judged.missing if each.startswith("python")]
+    return "\n".join(lines + [f"Still to be run: `{'`, `'.join(commands)}`"] * bool(commands))
 
 
 def _sections(
