@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+import warnings
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +45,8 @@ def draw(dfa: DFA, title: str = "", highlight: Iterable[int] | None = None) -> A
     States are circles with their numbers, accepting ones double, an arrow points into the start; `highlight` fills the
     given states. Symbols that lead from one state to the same other share an arrow. Unreachable states are pale;
     transitions of a learned automaton that were only completed (`.defined` is False) are dotted. With more than
-    `MAX_STATES` states or `MAX_ARROWS` arrows the transition table is drawn instead, and the title says so.
+    `MAX_STATES` states or `MAX_ARROWS` arrows, or where labels would cover one another, the transition table is drawn
+    instead, and the title says so.
 
     Raises ValueError where `highlight` holds something that is not a state.
     """
@@ -69,8 +72,10 @@ def draw_on(axes: Any, dfa: DFA, title: str = "", highlight: Iterable[int] | Non
         return _draw_table(axes, dfa, title, marked)
     sizes = [_size(arrow.label) for arrow in arrows]
     picture = best_picture(dfa, [(arrow.source, arrow.target) for arrow in arrows], sizes)
+    if _overlap(picture.labels, sizes):
+        return _draw_table(axes, dfa, title, marked)
     if title:
-        axes.set_title(_shown(title, 300), loc="left", fontsize=11, parse_math=False)
+        axes.set_title(printable(title, 300), loc="left", fontsize=11, parse_math=False)
     return _draw_picture(axes, dfa, arrows, picture, marked)
 
 
@@ -99,7 +104,8 @@ def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
 
     path, kind = Path(path), check_suffix(path)
     buffer = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "rlstate"}):
+    with matplotlib.rc_context({"svg.hashsalt": "rlstate"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for it, which is seen
         figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -136,8 +142,8 @@ def symbols_label(symbols: Sequence[int], alphabet: Sequence[str]) -> str:
         chosen = set(symbols)
         others = _runs([name for i, name in enumerate(alphabet) if i not in chosen])
         pieces = [f"Σ without {others[0]}", *others[1:]] if len(others) < 4 else [*pieces[:3], f"… ({len(symbols)})"]
-    lines = [_shown(pieces[0])]
-    for piece in map(_shown, pieces[1:]):
+    lines = [printable(pieces[0])]
+    for piece in map(printable, pieces[1:]):
         if len(lines[-1]) + len(piece) > 22:
             lines[-1] += ","
             lines.append(piece)
@@ -163,7 +169,7 @@ def _follows(name: str, following: str) -> bool:
     return len(name) == len(following) == 1 and name.isalpha() and ord(following) == ord(name) + 1
 
 
-def _shown(text: str, limit: int = 22) -> str:
+def printable(text: str, limit: int = 22) -> str:
     """Text that any file can hold: control characters and lone surrogates escaped, the long shortened."""
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return text if len(text) <= limit else text[: limit - 1] + "…"
@@ -172,6 +178,12 @@ def _shown(text: str, limit: int = 22) -> str:
 def _size(label: str) -> tuple[float, float]:
     lines = label.split("\n")
     return LETTER * max(map(len, lines)) + 0.06, LINE * len(lines) + 0.04
+
+
+def _overlap(centres: Sequence[np.ndarray], sizes: Sequence[tuple[float, float]]) -> bool:
+    """Whether two labels share an area."""
+    boxes = combinations(zip(centres, sizes), 2)
+    return any(bool((np.abs(a - b) < (np.array(own) + other) / 2).all()) for (a, own), (b, other) in boxes)
 
 
 # --- states and arrows --------------------------------------------------------------------------------------------
@@ -254,7 +266,7 @@ def _draw_table(axes: Any, dfa: DFA, title: str, marked: frozenset[int]) -> tupl
     columns = np.arange(n) if n <= 40 else np.linspace(0, n - 1, 11).round().astype(int)
     axes.set_xticks(columns, [f"→{states[c]}" if states[c] == dfa.start else str(states[c]) for c in columns])
     rows = np.arange(k)
-    axes.set_yticks([*rows, k + 0.7], [*(_shown(dfa.alphabet[row], 16) for row in rows), "accepting"])
+    axes.set_yticks([*rows, k + 0.7], [*(printable(dfa.alphabet[row], 16) for row in rows), "accepting"])
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     axes.tick_params(labelsize=7, length=0)
@@ -263,5 +275,5 @@ def _draw_table(axes: Any, dfa: DFA, title: str, marked: frozenset[int]) -> tupl
     shown = f"transition table, {dfa.n_states} states × {dfa.n_symbols} symbols, coloured by target"
     if n < dfa.n_states or k < dfa.n_symbols:
         shown += f"\nonly the first {n} states and {k} symbols; targets beyond share the last colour"
-    axes.set_title(f"{_shown(title, 300)}: {shown}" if title else shown, loc="left", fontsize=10, parse_math=False)
+    axes.set_title(f"{printable(title, 300)}: {shown}" if title else shown, loc="left", fontsize=10, parse_math=False)
     return width + 0.8, height + (0.9 if "\n" in shown else 0.7)

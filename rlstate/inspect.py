@@ -27,9 +27,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rlstate.automata import DFA, from_regex, load, zoo
+from rlstate.console import ended
 from rlstate.control import Oracle, features, state_influence
 from rlstate.control.credit import LOW_LEVERAGE, proposition_2_bound, replaying_influence
-from rlstate.drawing import check_suffix, write_figure
+from rlstate.drawing import check_suffix, printable, write_figure
 
 BOUND_STATES = 250
 """Proposition 2's bound compares all pairs of states at every r: only up to this many reachable states."""
@@ -41,7 +42,11 @@ WIDTH = 110
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Report on the automaton that the arguments name; the exit code: 0, or 2 after an error of one line."""
+    """Report on the automaton that the arguments name; the exit code: 0, 2 after an error of one line, 130 after Ctrl-C."""
+    return ended(lambda: _main(argv), _as_options)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m rlstate.inspect", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -56,22 +61,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--figure", metavar="FILE", help="also draw it, with its curves, as .svg or .png")
     arguments = parser.parse_args(argv)
+    if arguments.figure:
+        check_suffix(arguments.figure)
+    dfa = find(arguments.automaton, arguments.regex, arguments.accept, arguments.complete)
+    report = inspect(dfa, arguments.horizon, arguments.p_control, arguments.automaton)
     try:
-        if arguments.figure:
-            check_suffix(arguments.figure)
-        dfa = find(arguments.automaton, arguments.regex, arguments.accept, arguments.complete)
-        report = inspect(dfa, arguments.horizon, arguments.p_control, arguments.automaton)
         if arguments.figure:
             from rlstate.inspect_figure import draw_report
 
             write_figure(draw_report(dfa, report), arguments.figure)
-    except (ValueError, OSError, RecursionError) as error:
-        print(f"error: {_as_options(str(error).splitlines()[0])}", file=sys.stderr)
-        return 2
-    try:
+    finally:  # what was computed is shown, whatever became of the figure
         print(json.dumps(report, indent=1) if arguments.json else as_text(report))
-    except BrokenPipeError:  # whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -82,9 +82,11 @@ def find(source: str, regex: bool = False, accept: Collection[str] | None = None
     """
     if regex:
         return from_regex(source)
-    if Path(source).is_file():
+    if not source.strip():
+        raise ValueError("The automaton is an empty text: give a file, a task of the zoo or a regular expression.")
+    if os.path.isfile(source):  # unlike Path's it answers for a text of any length
         return load(source, accept=accept, complete=complete)
-    if Path(source).is_dir():
+    if os.path.isdir(source):
         raise ValueError(f"{source} is a folder: give the file of an automaton.")
     try:
         return zoo.make(source)
@@ -93,14 +95,21 @@ def find(source: str, regex: bool = False, accept: Collection[str] | None = None
         if not looks_like_a_path and set(source) & set("()|*+?[]{}"):
             return from_regex(source)
         if looks_like_a_path:
-            raise ValueError(f"There is no file {source}.") from error
+            raise ValueError(f"There is no file {source:.200}.") from error
+        if len(source) > 200:
+            raise ValueError(
+                f"{source[:50]!r}… ({len(source)} characters) is neither a file nor a task of the zoo; --regex reads it as "
+                f"a regular expression."
+            ) from error
         raise ValueError(f"{error} There is no file of that name; --regex reads it as a regular expression.") from error
 
 
-def _as_options(sentence: str) -> str:
-    """A remedy in Python, as `load` gives it, in the words of the command line."""
-    sentence = sentence.replace("load with complete=True", "give --complete").replace(
-        'by complete="sink"', "with --complete"
+def _as_options(text: str) -> str:
+    """The first line of an error, its remedy in Python, as `load` gives it, in the words of the command line."""
+    sentence = (
+        text.partition("\n")[0]
+        .replace("load with complete=True", "give --complete")
+        .replace('by complete="sink"', "with --complete")
     )
     return re.sub(r"accept=\['(.*?)'\]", r"--accept '\1'", sentence)
 
@@ -234,7 +243,7 @@ def as_text(report: dict[str, Any]) -> str:
     """The report in lines of at most `WIDTH` characters."""
     shape, horizon = report["structure"], report["horizon"]
     lines = [
-        f"{report['name'] or 'automaton'}, T = {horizon}, p_control = {report['p_control']:g}",
+        f"{printable(report['name'], 80) or 'automaton'}, T = {horizon}, p_control = {report['p_control']:g}",
         "",
         *_rows("size", f"{shape['n_states']} states ({shape['n_reachable']} reachable, {shape['n_minimal']} minimal), "
                f"{report['accepting']} accepting, {shape['n_symbols']} symbols: {_listing(report['alphabet'])}"),

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from rlstate.automata import DFA
-from rlstate.drawing import BLUE, DARK, GREEN, GREY, ORANGE, draw_on
+from rlstate.drawing import BLUE, DARK, GREEN, GREY, ORANGE, draw_on, printable
+
+FLOOR = 1e-290
+"""What is smaller is beyond the axis: no logarithmic one goes down to the smallest floats."""
 
 
 def draw_report(dfa: DFA, report: dict[str, Any]) -> Any:
@@ -26,7 +29,7 @@ def draw_report(dfa: DFA, report: dict[str, Any]) -> Any:
     _draw_influence(curve, report)
     _draw_values(values, report)
     verdict = report["predictor"][0].split(". ")[0] if report["warning"] else report["predictor"][0].split(":")[0]
-    figure.suptitle(f"{report['name'] or 'automaton'}: {verdict}", fontsize=12, parse_math=False)
+    figure.suptitle(f"{printable(report['name'], 60) or 'automaton'}: {verdict}", fontsize=12, parse_math=False)
     return figure
 
 
@@ -41,13 +44,13 @@ def _draw_influence(axes: Any, report: dict[str, Any]) -> None:
             curves.append(("C·λʳ", bound["geometric"], GREY, ":"))
     if report["replaying_influence"]:
         curves.append(("Δ, replaying policy", report["replaying_influence"], ORANGE, "s-"))
-    positive = [value for _, ys, _, _ in curves for value in ys if value > 0]
+    positive = [value for _, ys, _, _ in curves for value in ys if value > FLOOR]
     floor = min(1e-2, 10.0 ** math.floor(math.log10(min(positive)) - 0.5)) if positive else 1e-2
     axes.set_yscale("log")
     for label, ys, colour, style in curves:
         shown = np.array(ys)
         axes.plot(
-            steps, np.where(shown > 0, shown, np.nan), style, color=colour, markersize=4, linewidth=1.2, label=label
+            steps, np.where(shown > FLOOR, shown, np.nan), style, color=colour, markersize=4, linewidth=1.2, label=label
         )
         if (zeros := shown == 0).any():
             axes.plot(steps[zeros], np.full(zeros.sum(), floor), "v", color=colour, markersize=5, clip_on=False)

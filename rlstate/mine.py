@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
+
+from rlstate.console import clean_up_when_terminated, ended
 
 _KINDS = {
     "code": ("mine_code", "the words that some code accepts: a named predicate or any Python function"),
@@ -16,7 +17,11 @@ _KINDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Mine what the arguments ask for; the exit code: 0, or 2 after an error of one line."""
+    """Mine what the arguments ask for; the exit code: 0, 2 after an error of one line, or 130 after Ctrl-C."""
+    return ended(lambda: _main(argv))
+
+
+def _main(argv: Sequence[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     parser = argparse.ArgumentParser(prog="python -m rlstate.mine", description="Mine an automaton.")
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="{code,log,list}")
@@ -27,20 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             importlib.import_module(f"rlstate.{module}").add_arguments(options)
     arguments = parser.parse_args(argv)
     module = _KINDS[arguments.kind][0]
-    try:
-        if module is None:
-            status = importlib.import_module("rlstate.mine_code").show_predicates()
-        else:
-            status = importlib.import_module(f"rlstate.{module}").main(arguments)
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (ValueError, OSError, ImportError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    if module is None:
+        return int(importlib.import_module("rlstate.mine_code").show_predicates())
+    return int(importlib.import_module(f"rlstate.{module}").main(arguments))
 
 
 if __name__ == "__main__":
+    clean_up_when_terminated()
     sys.exit(main())

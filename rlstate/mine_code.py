@@ -9,19 +9,19 @@ import json
 import math
 import os
 import sys
-import tempfile
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rlstate.automata import files, mining
 from rlstate.automata.predicates import Predicate
 from rlstate.control import Features, checks, features
+from rlstate.mine_output import FILES, check_output, escaped, write_files
 
 MAX_MONOID = 100_000
 """Larger transition monoids are not counted."""
-FILES = ("automaton.json", "automaton.svg", "report.json", "report.md")
 Section = tuple[str, list[tuple[str, str]]]
 
 
@@ -33,11 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         and answers True or False for every word. Modules are looked for in the working directory as well:
           python -m rlstate.mine code verhoeff --tester w --output mined/verhoeff
           python -m rlstate.mine code stdnum.luhn:is_valid --alphabet 0123456789 --reads right
-          python -m rlstate.mine code my_door:is_safe --alphabet open,close,lock --learner edsm""")
+          python -m rlstate.mine code my_door:is_safe --alphabet open,close,lock --learner edsm
+          python -m rlstate.mine code my_list:is_sorted --alphabet '[",", " ", "a"]'
+        Random words prove nothing: where it matters add --tester w, which does for code of so many states and no more.""")
     add = parser.add_argument
     # fmt: off
     add("code", metavar="NAME|package.module:function", help="a predicate that `list` shows, div<m>_base<b>, or a function")
-    add("--alphabet", help="of a function: one character a symbol (01), or names with commas (open,close)")
+    add("--alphabet", help="of a function: one character a symbol (01), names with commas or spaces (open,close), or "
+        "a JSON list of names, which may hold commas and spaces")
     add("--reads", choices=("left", "right"), help="of a function: a word's first symbol is the text's leftmost (default) "
         "or rightmost")
     add("--learner", choices=mining.LEARNERS, default="ttt", help="(default: ttt; the last three are passive)")
@@ -74,10 +77,12 @@ def main(arguments: argparse.Namespace) -> int:
     mined = mining.mine(code, learner=arguments.learner, **settings)
     structure = features(mined.dfa, arguments.horizon, arguments.p_control, MAX_MONOID)
     sections = describe(mined, structure, arguments.horizon, arguments.p_control)
-    if folder is not None:
-        task = {"horizon": arguments.horizon, "p_control": arguments.p_control}
-        write(folder, mined, as_json(mined, structure, settings, task), as_markdown(sections), arguments.force)
-    print(as_text(sections))
+    try:
+        if folder is not None:
+            task = {"horizon": arguments.horizon, "p_control": arguments.p_control}
+            write(folder, mined, as_json(mined, structure, settings, task), as_markdown(sections), arguments.force)
+    finally:  # what was mined is shown, whatever became of the files
+        print(as_text(sections), flush=True)
     if folder is not None:
         print(f"\nin {folder}: {', '.join(FILES)}")
     return 0
@@ -123,9 +128,19 @@ def load_code(name: str, alphabet: str | None = None, reads: Any = None) -> Pred
         raise ValueError(f"{name} is a {type(function).__name__}, but must be a function of a word.")
     if alphabet is None:
         raise ValueError(f"{name} is a function, so give its symbols: --alphabet 01, or --alphabet open,close,lock.")
-    symbols = alphabet.replace(",", " ").split() if "," in alphabet or " " in alphabet else list(alphabet)
+    symbols = split_alphabet(alphabet)
     language = (function.__doc__ or "").strip().partition("\n")[0]
-    return Predicate(name, function, tuple(symbols), language, reads or "left", name)
+    return Predicate(name, function, symbols, language, reads or "left", name)
+
+
+def split_alphabet(text: str) -> tuple[str, ...]:
+    """The names in `01`, `open,close`, `open close` or, where names hold such characters, a JSON list of strings."""
+    if text.startswith("["):
+        with suppress(ValueError):
+            names = json.loads(text)
+            if names and all(isinstance(name, str) for name in names):
+                return tuple(names)
+    return tuple(text.replace(",", " ").split() if "," in text or " " in text else text)
 
 
 # --- the report ---------------------------------------------------------------------------------------------------
@@ -137,13 +152,13 @@ def describe(mined: mining.Mined, structure: Features, horizon: int, p_control: 
     asked = [
         ("code", f"{code.name} ({code.source})" if code.source not in ("", code.name) else code.name),
         ("language", code.description or "not described"),
-        ("symbols", f"{len(code.alphabet)}: {' '.join(code.alphabet)}; a text is read from the {code.reads}"),
+        ("symbols", f"{len(code.alphabet)}: {_names(code.alphabet)}; a text is read from the {code.reads}"),
         ("learner", mined.learner),
     ]
     result = [
         ("automaton", f"{dfa.n_states} states, {int(dfa.accepting.sum())} of them accepting, {dfa.n_symbols} symbols"),
         ("PARTIAL", mined.partial or ""),
-        ("verified", mined.verification if mined.verified else ""),
+        ("tested", mined.verification if mined.passed else ""),
         ("queries", f"{counts.unique} words ({counts.raw} times, {counts.symbols} symbols), {counts.equivalence} "
          f"equivalence; the code accepts {mined.accepted} of the words"),
         ("rounds", "" if mined.rounds is None else str(mined.rounds)),
@@ -158,7 +173,7 @@ def describe(mined: mining.Mined, structure: Features, horizon: int, p_control: 
         ("star-free", _yes(structure.star_free)),
         ("monoid", large if structure.monoid_size is None else f"{structure.monoid_size:,} elements"),
         ("synchronizing", _yes(structure.synchronizing)),
-        ("stabilizers", " ".join(dfa.alphabet[symbol] for symbol in structure.stabilizers) or "none"),
+        ("stabilizers", _names(dfa.alphabet[symbol] for symbol in structure.stabilizers) or "none"),
     ]  # fmt: skip
     task = [
         ("V_opt, V_rand", f"{structure.optimal:.4f}, {structure.random:.4f}, difference "
@@ -186,10 +201,10 @@ def as_text(sections: Sequence[Section]) -> str:
 
 
 def as_markdown(sections: Sequence[Section]) -> str:
-    lines = [f"# {sections[0][1][0][1]}", "", "![the automaton](automaton.svg)"]
+    lines = [f"# {escaped(sections[0][1][0][1])}", "", "![the automaton](automaton.svg)"]
     for heading, rows in sections:
         lines += ["", f"## {heading[0].upper()}{heading[1:]}", "", "| | |", "|---|---|"]
-        lines += [f"| {what} | {value.replace('|', chr(92) + '|')} |" for what, value in rows]
+        lines += [f"| {what} | {escaped(value)} |" for what, value in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -204,7 +219,7 @@ def as_json(mined: mining.Mined, structure: Features, settings: dict[str, Any], 
         "automaton": {"states": dfa.n_states, "symbols": dfa.n_symbols, "accepting": int(dfa.accepting.sum()),
                       "digest": dfa.digest()},
         "partial": mined.partial,
-        "verified": mined.verified,
+        "passed": mined.passed,
         "verification": mined.verification,
         "counts": dataclasses.asdict(mined.counts),
         "words": mined.words,
@@ -220,10 +235,15 @@ def as_json(mined: mining.Mined, structure: Features, settings: dict[str, Any], 
     }  # fmt: skip
 
 
+def _names(alphabet: Iterable[str]) -> str:
+    """Names in a row; those that would not be seen as one in quotes."""
+    return " ".join(name if name.isprintable() and not set(name) & set(" ,'") else repr(name) for name in alphabet)
+
+
 def _uncovered(mined: mining.Mined, shown: int = 5) -> str:
     if not mined.uncovered:
         return ""
-    some = ", ".join(f"{state} on {mined.dfa.alphabet[symbol]}" for state, symbol in mined.uncovered[:shown])
+    some = ", ".join(f"{state} on {_names([mined.dfa.alphabet[symbol]])}" for state, symbol in mined.uncovered[:shown])
     return f"; no word went through {some}{', …' if len(mined.uncovered) > shown else ''}"
 
 
@@ -247,33 +267,22 @@ def _yes(answer: bool | None) -> str:
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def check_output(folder: Path, force: bool) -> None:
-    """Raises ValueError where `folder` cannot take a report or, without `force`, already holds one."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--output {folder} is a file, but must be a folder.")
-    there = [name for name in FILES if (folder / name).exists()]
-    if there and not force:
-        raise ValueError(f"{folder} already holds {', '.join(there)}: name another folder, or replace them by --force.")
-
-
 def write(folder: Path, mined: mining.Mined, report: dict[str, Any], markdown: str, force: bool) -> None:
-    """The four files or none: they are made beside the folder and moved in when they are whole."""
+    """The four files or none: see `write_files`."""
     from rlstate.drawing import save_drawing
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-        made = Path(scratch)
-        files.save(mined.dfa, made / "automaton.json")
-        save_drawing(
-            mined.dfa, made / "automaton.svg", f"{mined.predicate.name}{' (partial)' if mined.partial else ''}"
-        )
-        text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
-        (made / "report.json").write_text(f"{text}\n", "utf-8")
-        (made / "report.md").write_text(markdown, "utf-8")
-        check_output(folder, force)  # somebody may have been faster
-        folder.mkdir(exist_ok=True)
-        for name in FILES:
-            os.replace(made / name, folder / name)
+    title = f"{mined.predicate.name}{' (partial)' if mined.partial else ''}"
+    text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
+    write_files(
+        folder,
+        {
+            "automaton.json": lambda path: files.save(mined.dfa, path),
+            "automaton.svg": lambda path: save_drawing(mined.dfa, path, title),
+            "report.json": lambda path: path.write_text(f"{text}\n", "utf-8", "backslashreplace"),
+            "report.md": lambda path: path.write_text(markdown, "utf-8", "backslashreplace"),
+        },
+        force,
+    )
 
 
 def _lengths(text: str) -> tuple[int, ...]:

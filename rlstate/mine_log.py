@@ -10,7 +10,6 @@ import argparse
 import json
 import math
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ from tqdm.auto import tqdm
 from rlstate.automata import DFA, passive, save
 from rlstate.automata.eventlog import EventLog, LabelledWords, labelled_words, read_log
 from rlstate.automata.structure import MonoidTooLarge, is_star_free, is_synchronizing, stabilizers
+from rlstate.mine_output import FILES, check_output, escaped, write_files
 
 LEARNERS = ("edsm", "rpni", "blue_fringe")
-FILES = ("automaton.json", "automaton.svg", "report.json", "report.md")
 MAX_MONOID = 20_000
 """Star-freeness is left open for transition monoids larger than this."""
 
@@ -200,7 +199,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="an event log: XES or CSV, gzip or not")
     parser.add_argument(
         "--outcome", required=True, metavar="RULE",
-        help="contains:ACTIVITY, last:ACTIVITY (several with |), attribute:KEY=VALUE (also !=, >=, <=, >, <)",
+        help="contains:ACTIVITY, last:ACTIVITY (several with |; a | in a name is written \\|), attribute:KEY=VALUE (also "
+        "!=, >=, <=, >, <, of numbers and of ISO dates)",
     )  # fmt: skip
     parser.add_argument(
         "--lifecycle", default="complete", help="complete (default), all, or transitions separated by commas"
@@ -225,15 +225,9 @@ def main(arguments: argparse.Namespace) -> int:
 
     Raises ValueError or OSError, one sentence, for a log, a rule or a folder that will not do.
     """
-    print(run(arguments), end="")
-    return 0
-
-
-def run(arguments: argparse.Namespace) -> str:
-    """The report as Markdown; files are written last, when all is computed, if there is an output folder."""
     folder = None if arguments.output is None else Path(arguments.output)
     if folder is not None:
-        _refuse(folder, arguments.force)
+        check_output(folder, arguments.force)
     lifecycle = arguments.lifecycle
     if lifecycle not in ("complete", "all"):
         lifecycle = {name.strip() for name in lifecycle.split(",")}
@@ -245,9 +239,12 @@ def run(arguments: argparse.Namespace) -> str:
     mined = mine_words(cases, arguments.learner, arguments.tolerance, arguments.test, arguments.seed)
     report = {"log": describe(log), "before_outcome": arguments.before_outcome, **mined.report}
     text = markdown(report)
-    if folder is not None:
-        _write(folder, mined.dfa, report, text, arguments.force)
-    return text
+    try:
+        if folder is not None:
+            _write(folder, mined.dfa, report, text, arguments.force)
+    finally:  # what was mined is shown, whatever became of the files
+        print(text, end="", flush=True)
+    return 0
 
 
 class reading_bar(tqdm):  # a context manager, as tqdm is
@@ -259,7 +256,7 @@ class reading_bar(tqdm):  # a context manager, as tqdm is
         )
 
     def update_to(self, done: int, size: int) -> None:
-        self.total = size
+        self.total = size or None  # of a pipe it is not known
         self.update(done - self.n)
 
 
@@ -285,13 +282,13 @@ def markdown(report: dict[str, Any]) -> str:
     share = report["cases_true"] / report["cases"]
     shape = automaton["shape"] + (f" (last {automaton['degree']})" if automaton["shape"] == "decide-late" else "")
     lines = [
-        f"# {log['file']}: {report['outcome']}",
+        f"# {escaped(log['file'])}: {escaped(report['outcome'])}",
         "",
         f"- {log['cases']} cases, {log['variants']} variants; {log['events_kept']} events kept, "
         f"{log['events_dropped']} dropped by the lifecycle filter",
         f"- {log['cases_reordered']} cases put in the order of time; {log['cases_without_all_timestamps']} left in the "
         f"file's order, since a timestamp is missing",
-        *(f"- {note}" for note in log["notes"]),
+        *(f"- {escaped(note)}" for note in log["notes"]),
         f"- the outcome is true of {report['cases_true']} cases ({share:.1%})"
         + (
             f"; {report['cases_without_attribute']} lack the attribute and count as false"
@@ -299,7 +296,7 @@ def markdown(report: dict[str, Any]) -> str:
         ),
         "- words: "
         + ("up to the event that decides" if report["before_outcome"] else "whole cases, the deciding event included"),
-        f"- alphabet ({len(report['alphabet'])}): {', '.join(report['alphabet'])}",
+        f"- alphabet ({len(report['alphabet'])}): {', '.join(map(escaped, report['alphabet']))}",
         f"- {report['words']} distinct words; {conflicts['words']} have both labels, {conflicts['cases']} cases are "
         f"against their word's majority: Bayes ceiling {conflicts['bayes_ceiling']:.3f}",
         "",
@@ -330,28 +327,21 @@ def markdown(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _refuse(folder: Path, force: bool) -> None:
-    there = [name for name in FILES if (folder / name).exists()]
-    if there and not force:
-        raise ValueError(
-            f"{folder} already holds {', '.join(there)}: name another folder, or write over it by --force."
-        )
-
-
 def _write(folder: Path, dfa: DFA, report: dict[str, Any], text: str, force: bool) -> None:
-    """All files or none: they are made beside the folder and moved in when they are whole."""
     from rlstate.drawing import save_drawing
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as made:
-        save(dfa, Path(made) / "automaton.json")
-        save_drawing(dfa, Path(made) / "automaton.svg", f"{report['log']['file']}: {report['outcome']}")
-        (Path(made) / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        (Path(made) / "report.md").write_text(text, "utf-8")
-        _refuse(folder, force)  # somebody may have been faster
-        folder.mkdir(exist_ok=True)
-        for name in FILES:
-            os.replace(Path(made) / name, folder / name)
+    title = f"{report['log']['file']}: {report['outcome']}"
+    written = json.dumps(report, indent=1, ensure_ascii=False)
+    write_files(
+        folder,
+        {
+            "automaton.json": lambda path: save(dfa, path),
+            "automaton.svg": lambda path: save_drawing(dfa, path, title),
+            "report.json": lambda path: path.write_text(f"{written}\n", "utf-8", "backslashreplace"),
+            "report.md": lambda path: path.write_text(text, "utf-8", "backslashreplace"),
+        },
+        force,
+    )
 
 
 def _three(value: float | None) -> str:

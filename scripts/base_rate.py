@@ -18,7 +18,9 @@ Intervals are Wilson's, 95 %.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import binomtest
@@ -31,6 +33,7 @@ from rlstate.automata.sampling import (
     random_dfa,
     random_permutation_dfa,
 )
+from rlstate.console import ended
 from rlstate.control import strata
 
 MODELS = ("minimal", "accessible", "table")
@@ -55,14 +58,19 @@ def rate(hits: int, of: int) -> str:
     return f"{hits:5} / {of:<6} = {hits / of:8.3%}  [{low:.3%}, {high:.3%}]"
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=10_000, help="automata for each model (default %(default)s)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--horizon", type=int, default=strata.HORIZON)
     parser.add_argument("--p-control", type=float, default=strata.P_CONTROL)
     parser.add_argument("--seed", type=int, default=0, help="of the first automaton; the others count on from it")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
+    for name, least in (("samples", 1), ("horizon", 1), ("seed", 0)):
+        if getattr(arguments, name) < least:
+            parser.error(f"--{name} is {getattr(arguments, name)}, but must be a whole number of at least {least}.")
+    if not 0 <= arguments.p_control <= 1:
+        parser.error(f"--p-control is {arguments.p_control}, but must be a probability, from 0 to 1.")
     setting = arguments.horizon, arguments.p_control
     each = -(-arguments.samples // len(strata.SIZES))
 
@@ -95,7 +103,7 @@ def main() -> None:
         print(f"  of the diagnostic ones: {shares}")
 
     if "minimal" not in arguments.models:
-        return
+        return 0
     print(
         "\nminimal, by the exact share of permutation automata (≥: of accessible ones, at most a few percent too low)"
     )
@@ -112,8 +120,10 @@ def main() -> None:
         ratio = f"{number} / {all_minimal or f'{2**n} · {count_structures(n, k)}'}"
         tqdm.write(f"  {n}  {k}   {ratio:38} {'=' if all_minimal else '≥'} {share:9.5%}   {rate(hard, each)}")
     diagnostic_share = sum(diagnostic_rate["minimal", n, k] for n, k in strata.SIZES)
-    print(f"  pooled: hard among diagnostic = {hard_share / diagnostic_share:.3%}")
+    pooled_share = f"{hard_share / diagnostic_share:.3%}" if diagnostic_share else "none diagnostic to count among"
+    print(f"  pooled: hard among diagnostic = {pooled_share}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main))

@@ -1,25 +1,30 @@
 """Automata from real event logs: which kind, how accurate, and is it what the paper saw? A row for each log and learner.
 
-    python scripts/mine_logs.py ../shared/data/logs      # the folder with the logs of LOGS; those that are absent are skipped
+    python scripts/mine_logs.py ../shared/data/logs      # the folder with the logs of LOGS; absent and damaged ones are skipped
 
 The paper (section 5.5) mines seven process logs and finds no permutation automaton: five 2-state reach-commit, two
 decide-late. It does not say what it took for outcomes; here each log has a rule, with its reason, in LOGS. Every log is mined
 three times: from whole cases, the deciding event included; from cases cut before it; and from these with tolerance. Half a
-minute of one core. Writes `runs/paper/mined_logs.md` and `.json`.
+minute of one core. Writes `mined_logs.md` and `.json` into `runs/paper`, or where --output says; a result that is there is
+replaced by one of the same logs and more, or by --force.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlstate.automata.eventlog import labelled_words, read_log
+from rlstate.console import clean_up_when_terminated, ended
 from rlstate.mine_log import describe, mine_words, reading_bar
+from rlstate.mine_output import escaped
 
 
 class Log(NamedTuple):
@@ -105,6 +110,7 @@ VIEWS = (
     View("cases cut before the event that decides, tolerance 0.1", True, 0.1),
 )
 OUT = Path(__file__).resolve().parent.parent / "runs" / "paper"
+NAME = "mined_logs"
 
 
 def mine(folder: Path, log: Log, seed: int) -> list[dict[str, Any]]:
@@ -131,7 +137,7 @@ def kind(report: dict[str, Any]) -> str:
     return f"{automaton['states']} states, {automaton['shape']}{degree}"
 
 
-def tables(rows: list[dict[str, Any]], absent: list[str]) -> str:
+def tables(rows: list[dict[str, Any]], absent: Sequence[str] = (), damaged: Sequence[str] = ()) -> str:
     """Everything as Markdown."""
     lines = [
         "# Automata mined from event logs",
@@ -155,11 +161,13 @@ def tables(rows: list[dict[str, Any]], absent: list[str]) -> str:
         log = row["log"]
         lines.append(
             f"- `{log['file']}` ({row['process']}): {log['cases']} cases, {log['variants']} variants, "
-            f"{log['events_kept']} events kept and {log['events_dropped']} dropped. `{row['outcome']}`: {row['why']}."
-            + "".join(f" Note: {note}." for note in log["notes"])
+            f"{log['events_kept']} events kept and {log['events_dropped']} dropped. `{escaped(row['outcome'])}`: {row['why']}."
+            + "".join(f" Note: {escaped(note)}." for note in log["notes"])
         )
     if absent:
         lines += ["", f"Not here, and skipped: {', '.join(absent)}."]
+    if damaged:
+        lines += ["", "Could not be mined, and skipped:", "", *(f"- {escaped(sentence)}" for sentence in damaged)]
     return "\n".join(lines) + "\n"
 
 
@@ -169,8 +177,8 @@ def _row(row: dict[str, Any]) -> str:
     unseen = row["held_out_unseen_words"]
     rest = "–" if unseen["accuracy"] is None else f"{unseen['accuracy']:.3f} (of {unseen['cases']})"
     return (
-        f"| {row['log']['file']} | {row['outcome']} | {row['cases']} | {row['cases_true'] / row['cases']:.2f} | {row['learner']} "
-        f"| {automaton['states']} | {shape} | {_permutation(automaton)} "
+        f"| {row['log']['file']} | {escaped(row['outcome'])} | {row['cases']} | {row['cases_true'] / row['cases']:.2f} "
+        f"| {row['learner']} | {automaton['states']} | {shape} | {_permutation(automaton)} "
         f"| {held_out['accuracy']:.3f} ± {held_out['standard_error']:.3f} | {held_out['majority']:.3f} "
         f"| {held_out['bayes_ceiling']:.3f} | {rest} |"
     )
@@ -226,34 +234,86 @@ def _firsts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list({row["log"]["file"]: row for row in rows}.values())
 
 
-def main() -> None:
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def check_result(folder: Path, logs: Collection[str]) -> None:
+    """Raises ValueError where a result of these logs would replace one that has others."""
+    there = folder / f"{NAME}.json"
+    if not there.exists():
+        return
+    try:
+        had = {row["log"]["file"] for row in json.loads(there.read_text("utf-8"))}
+    except (ValueError, TypeError, LookupError) as error:
+        raise ValueError(f"{there} is there, and no result of this script: give --output FOLDER or --force.") from error
+    if lost := sorted(had - set(logs)):
+        raise ValueError(
+            f"{there} has {len(lost)} logs that this result would lack ({', '.join(lost)}): give --output FOLDER, or --force."
+        )
+
+
+def write_result(folder: Path, rows: list[dict[str, Any]], text: str, name: str = NAME) -> None:
+    """Both files, each whole or not at all."""
+    for suffix, content in ((".json", json.dumps(rows, indent=1, ensure_ascii=False) + "\n"), (".md", text)):
+        made = folder / f".{name}{suffix}.{os.getpid()}"
+        try:
+            made.write_text(content, "utf-8", "backslashreplace")
+            os.replace(made, folder / f"{name}{suffix}")
+        finally:
+            made.unlink(missing_ok=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the logs lie")
     parser.add_argument("--seed", type=int, default=0, help="decides which cases are held out")
     parser.add_argument(
         "--only", metavar="TEXT", default="", help="only logs whose file name has this; prints, writes nothing"
     )
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--output", type=Path, metavar="FOLDER", default=OUT, help="for the result (default: runs/paper)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace a result that has logs which the new one lacks")
+    arguments = parser.parse_args(argv)
+    wanted = [log for log in LOGS if arguments.only in log.file]
+    here = [log for log in wanted if (arguments.folder / log.file).is_file()]
+    absent = [log.file for log in wanted if log not in here]
+    for file in absent:
+        print(f"{file}: not in {arguments.folder}, skipped", file=sys.stderr)
+    if not here:
+        raise ValueError(f"{arguments.folder} has none of the logs.")
+    if not arguments.only:  # now, not after mining
+        if not arguments.force:
+            check_result(arguments.output, [log.file for log in here])
+        arguments.output.mkdir(parents=True, exist_ok=True)
+
     rows: list[dict[str, Any]] = []
-    absent = []
-    for log in LOGS:
-        if arguments.only not in log.file:
-            continue
-        if not (arguments.folder / log.file).exists():
-            print(f"{log.file}: not in {arguments.folder}, skipped", file=sys.stderr)
-            absent.append(log.file)
-            continue
+    damaged = []
+    for log in here:
         print(f"{log.file}: {log.outcome}", file=sys.stderr)
-        rows += mine(arguments.folder, log, arguments.seed)
+        try:
+            rows += mine(arguments.folder, log, arguments.seed)
+        except (ValueError, OSError) as error:
+            damaged.append(" ".join(str(error).replace(str(arguments.folder / log.file), log.file).split()))
+            print(f"{damaged[-1]} Skipped.", file=sys.stderr)
     if not rows:
-        sys.exit(f"error: {arguments.folder} has none of the logs.")
-    text = tables(rows, absent)
-    if not arguments.only:
-        OUT.mkdir(parents=True, exist_ok=True)
-        (OUT / "mined_logs.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        (OUT / "mined_logs.md").write_text(text, "utf-8")
-    print(text)
+        raise ValueError(f"None of the logs in {arguments.folder} could be mined.")
+    text = tables(rows, absent, damaged)
+    try:
+        if not arguments.only:
+            try:
+                if not arguments.force:
+                    check_result(arguments.output, [row["log"]["file"] for row in rows])
+            except ValueError:  # what was computed is kept all the same, under another name
+                write_result(arguments.output, rows, text, f"{NAME}_partial")
+                print(f"written as {NAME}_partial", file=sys.stderr)
+                raise
+            write_result(arguments.output, rows, text)
+    finally:
+        print(text)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    clean_up_when_terminated()
+    sys.exit(ended(main))

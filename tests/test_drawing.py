@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -196,6 +197,15 @@ def test_large_automata_become_tables():
     assert "only the first 30 states and 60 symbols" in wide.axes[0].get_title("left")
 
 
+def test_a_table_where_labels_would_cover_one_another():
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        figure = draw(DFA(rng.integers(0, 3, (3, 200)), [True, False, False]), "many")
+        assert figure.axes[0].get_title("left").startswith("many: transition table, 3 states × 200 symbols")
+    for name in [*DRAWN, "mod_4", "contains_01011"]:
+        assert not draw(zoo.make(name)).axes[0].images
+
+
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), n=st.integers(1, 12), k=st.integers(1, 4))
 def test_no_automaton_is_too_odd_to_draw(data, n, k):
@@ -238,6 +248,22 @@ def test_neither_the_hash_seed_nor_pyplot_nor_torch_matters(tmp_path):
         subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=environment)
         written.append(path.read_bytes())
     assert written[0] == written[1]
+
+
+def test_names_that_no_file_can_hold_or_no_font_has(tmp_path):
+    """Well-formed SVG, and nothing on standard error."""
+    dfa = DFA([[0, 1, 1], [1, 0, 0]], [True, False], alphabet=["\x01", "\udcff", "あ"])
+    code = (
+        "import sys; from rlstate.automata import DFA; from rlstate.drawing import save_drawing; "
+        "dfa = DFA([[0, 1, 1], [1, 0, 0]], [True, False], alphabet=['\\x01', '\\udcff', 'あ']); "
+        "save_drawing(dfa, sys.argv[1], '日本\\x08\\ud800'); save_drawing(dfa, sys.argv[2], '日本')"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    paths = [str(tmp_path / name) for name in ("a.svg", "a.png")]
+    done = subprocess.run([sys.executable, "-c", code, *paths], check=True, env=environment, capture_output=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+    ElementTree.parse(paths[0])
+    assert texts(draw(dfa))[0] == "\\x01"
 
 
 def test_other_suffixes_are_refused_and_nothing_is_written(tmp_path):

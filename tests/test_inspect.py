@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -160,6 +161,13 @@ def test_files_names_and_regular_expressions(tmp_path, monkeypatch):
         (["mod_5", "--horizon", "0"], "horizon=0"),
         (["mod_5", "--p-control", "1.5"], "p_control=1.5"),
         (["mod_5", "--figure", "out.pdf"], "ends in .pdf"),
+        ([""], "The automaton is an empty text"),
+        ([" "], "The automaton is an empty text"),
+        (["--regex", ""], "contains no symbol"),
+        (["0" * 6000], "'… (6000 characters) is neither a file nor a task of the zoo; --regex reads it"),
+        (["(" * 6000], "too many operators"),
+        (["(0|1" + "0" * 5000], "not closed"),
+        (["a\0b"], "Unknown task"),
     ],
 )
 def test_errors_are_one_line(arguments, said, capsys, tmp_path, monkeypatch):
@@ -217,6 +225,52 @@ def test_the_figure_shows_the_report(name):
     for line in values.lines:
         assert line.get_ydata().tolist() == report["values"][line.get_label().replace(" ", "_")]
     assert name in figure.get_suptitle()
+
+
+def test_a_long_expression_is_one_however_long(capsys):
+    text = told(capsys, "(0|1)*" + "0" * 400)
+    assert text.splitlines()[0].startswith("(0|1)*000")
+    assert max(map(len, text.splitlines())) <= 110
+    assert json.loads(told(capsys, "(0|1)*" + "0" * 400, "--json"))["name"] == "(0|1)*" + "0" * 400
+
+
+def test_influence_below_the_smallest_floats_is_drawn_too(capsys, tmp_path):
+    """Δ of mod_5 at r is 2^−r: denormal from 1023, 0 from 1075."""
+    text = told(capsys, "mod_5", "--horizon", "1060", "--figure", str(tmp_path / "long.svg"))
+    assert text.startswith("mod_5, T = 1060")
+    ElementTree.parse(tmp_path / "long.svg")
+
+
+def test_a_figure_is_well_formed_whatever_the_name(capsys, tmp_path):
+    told(capsys, "(a|b\x01)*\udcff", "--figure", str(tmp_path / "odd.svg"))
+    ElementTree.parse(tmp_path / "odd.svg")
+
+
+def test_a_figure_that_cannot_be_written_does_not_cost_the_report(capsys, tmp_path):
+    (tmp_path / "taken").touch()
+    assert main(["parity", "--figure", str(tmp_path / "taken" / "a.svg")]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith("parity, T = 16")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["inspect", "mod_5"], ["mine", "list"], ["mine", "code", "div3"]])
+def test_any_output_will_do(command):
+    """One that cannot show Δ, one that is full, one that nobody reads."""
+    run = [sys.executable, "-m", "rlstate." + command[0], *command[1:]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    ascii_only = subprocess.run(run, env=environment, capture_output=True, check=True)
+    assert ascii_only.stdout.isascii()
+    assert ascii_only.stderr == b""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(run, env=environment, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (2, b"error: [Errno 28] No space left on device\n")
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(run, env=environment, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_it_starts_without_torch_or_plots():

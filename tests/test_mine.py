@@ -1,5 +1,6 @@
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from rlstate.automata import load, mining, zoo
 from rlstate.mine import main
+from rlstate.mine_code import split_alphabet
+from rlstate.mine_output import FILES, write_files
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -39,13 +42,14 @@ def test_div7_is_mined_shown_and_written(tmp_path, capsys):
     assert main(["code", "div7", "--output", str(folder)]) == 0
     shown = capsys.readouterr().out
     for part in ("7 states, 1 of them accepting, 2 symbols", "100.0% of the transitions", "permutation    yes",
-                 "21 elements", "leverage       0.4061", "6 control-relevant classes", "no difference on 500 words"):  # fmt: skip
+                 "21 elements", "leverage       0.4061", "6 control-relevant classes", "not proven",
+                 "tested         no difference found on 500 words"):  # fmt: skip
         assert part in shown
     assert sorted(os.listdir(folder)) == ["automaton.json", "automaton.svg", "report.json", "report.md"]
     assert os.listdir(folder.parent) == ["div7"]
     assert load(folder / "automaton.json").equivalent(zoo.make("mined_div7")) is None
     report = json.loads((folder / "report.json").read_text())
-    assert report["verified"]
+    assert report["passed"]
     assert report["automaton"] == {
         "states": 7, "symbols": 2, "accepting": 1, "digest": zoo.make("mined_div7").digest(),
     }  # fmt: skip
@@ -76,6 +80,102 @@ def test_nothing_is_written_over_without_force(tmp_path, capsys):
     assert "is a file" in capsys.readouterr().err
 
 
+def test_an_output_that_will_not_do_is_found_before_mining(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(mining, "mine", lambda *_, **__: pytest.fail("mined"))
+    (tmp_path / "file").touch()
+    (tmp_path / "mined" / "report.md").mkdir(parents=True)
+    for folder, *options, said in (
+        ("file", "is a file"), ("file/deep", "cannot be made"), ("mined", "already holds report.md"),
+        ("mined", "--force", "report.md is a folder"), ("x" * 300, "File name too long"),
+    ):  # fmt: skip
+        assert main(["code", "div3", "--output", str(tmp_path / folder), *options]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert said in err
+        assert err.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "mined", "report.md"]
+
+
+def test_what_was_mined_is_shown_even_if_it_cannot_be_written(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("rlstate.drawing.save_drawing", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    assert main(["code", "div3", "--output", str(tmp_path / "out")]) == 2
+    out, err = capsys.readouterr()
+    assert "3 states" in out
+    assert err == "error: disk full\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_files_or_none(tmp_path, monkeypatch):
+    """A move that fails half-way puts back what was there."""
+    folder = tmp_path / "mined"
+    folder.mkdir()
+    (folder / "automaton.svg").write_text("old")
+    (folder / "notes.txt").write_text("keep")
+    make = {name: lambda path: path.write_text("new") for name in FILES}
+    replace = os.replace
+
+    def failing(source, target):
+        if Path(target) == folder / "report.json":
+            raise OSError("no")
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", failing)
+    with pytest.raises(OSError, match="no"):
+        write_files(folder, make, force=True)
+    assert everything_in(folder) == {"automaton.svg": b"old", "notes.txt": b"keep"}
+    monkeypatch.undo()
+    write_files(folder, make, force=True)
+    assert everything_in(folder) == {**{name: b"new" for name in FILES}, "notes.txt": b"keep"}
+    write_files(tmp_path / "a" / "b", make, force=False)
+    assert everything_in(tmp_path / "a" / "b") == {name: b"new" for name in FILES}
+    assert (tmp_path / "a" / "b").stat().st_mode == folder.stat().st_mode  # the usual permissions
+    assert sorted(os.listdir(tmp_path)) == ["a", "mined"]
+
+
+@pytest.mark.parametrize(("sent", "code", "said"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")])
+def test_an_interruption_is_one_line_and_leaves_nothing(door, sent, code, said):
+    (door / "slow.py").write_text(
+        "import sys, time\ndef f(text):\n    print('asked', flush=True)\n    time.sleep(30)\n"
+    )
+    run = [sys.executable, "-m", "rlstate.mine", "code", "slow:f", "--alphabet", "ab", "--output", "out"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(sent)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (code, said)
+    assert sorted(path.name for path in door.iterdir() if path.name != "__pycache__") == [
+        "broken.py",
+        "door.py",
+        "slow.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("01", ("0", "1")),
+        ("open,close", ("open", "close")),
+        ("open close", ("open", "close")),
+        ('[",", " ", "a"]', (",", " ", "a")),
+        ('["a, b", "c|d"]', ("a, b", "c|d")),
+        ("[ab]", ("[", "a", "b", "]")),
+        ("[]", ("[", "]")),
+        ("[1]", ("[", "1", "]")),
+    ],
+)
+def test_alphabets(text, names):
+    assert split_alphabet(text) == names
+
+
+def test_odd_names_are_told_apart_in_the_report(door, capsys):
+    alphabet = json.dumps([",", " ", "a|b", "c\nd"])
+    assert main(["code", "door:even", "--alphabet", alphabet, "--output", "out"]) == 0
+    assert "4: ',' ' ' a|b 'c\\nd'" in capsys.readouterr().out
+    rows = [line for line in (door / "out" / "report.md").read_text().splitlines() if line.startswith("| symbols")]
+    assert rows == ["| symbols | 4: ',' ' ' a\\|b 'c\\nd'; a text is read from the left |"]
+
+
 def test_without_output_nothing_is_written(door, capsys):
     before = sorted(os.listdir(door))
     assert main(["code", "div3"]) == 0
@@ -100,10 +200,10 @@ def test_a_partial_result_says_so(tmp_path, capsys):
     assert main(["code", "verhoeff", "--budget", "200", "--output", str(tmp_path / "v")]) == 0
     shown = capsys.readouterr().out
     assert "PARTIAL        the budget of 200 queries ran out" in shown
-    assert "verified " not in shown
+    assert "tested " not in shown
     assert "verhoeff (partial)" in (tmp_path / "v" / "automaton.svg").read_text()
     report = json.loads((tmp_path / "v" / "report.json").read_text())
-    assert not report["verified"]
+    assert not report["passed"]
     assert "budget" in report["partial"]
 
 

@@ -284,12 +284,17 @@ def test_real_log(data, tmp_path, capsys):
     assert report["held_out"]["accuracy"] > report["held_out"]["majority"] + 0.3
 
 
-def test_script_says_which_logs_are_here_and_what_holds(data, tmp_path, capsys):
-    path = Path(__file__).resolve().parents[1] / "scripts" / "mine_logs.py"
-    spec = importlib.util.spec_from_file_location("mine_logs", path)
+def script_of(name: str):
+    path = Path(__file__).resolve().parents[1] / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
+    return script
+
+
+def test_script_says_which_logs_are_here_and_what_holds(data, tmp_path, capsys):
+    script = script_of("mine_logs")
     log = next(log for log in script.LOGS if "roadtraffic50" in log.file)
     rows = script.mine(data / "logs", log, seed=0)
     assert len(rows) == len(script.VIEWS) * len(script.LEARNERS)
@@ -299,6 +304,111 @@ def test_script_says_which_logs_are_here_and_what_holds(data, tmp_path, capsys):
     assert "skipped: absent.xes" in text
     for log in script.LOGS:  # a rule that a log does not have would only be found by the whole run
         parse_outcome(log.outcome)
+
+
+@pytest.fixture
+def two_logs(tmp_path, monkeypatch):
+    """The script with two logs of its own, in a folder."""
+    script = script_of("mine_logs")
+    monkeypatch.setattr(script, "OUT", None)  # no test writes where the real result is
+    monkeypatch.setattr(script, "LOGS", tuple(script.Log(f"{n}.csv", "fines", "contains:b", "so") for n in "xy"))
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in "xy":
+        csv_log(folder, ["ab", "a", "ba", "aa|b"] * 20).rename(folder / f"{name}.csv")
+    return script, folder
+
+
+def test_script_replaces_no_result_by_a_lesser_one(two_logs, tmp_path, capsys):
+    script, folder = two_logs
+    out = tmp_path / "deep" / "out"
+    given = [str(folder), "--output", str(out)]
+    assert script.main(given) == 0
+    whole = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert sorted(whole) == ["mined_logs.json", "mined_logs.md"]
+    assert capsys.readouterr().out.rstrip() == whole["mined_logs.md"].decode().rstrip()
+    assert script.main(given) == 0  # the same logs
+
+    (folder / "y.csv").rename(tmp_path / "y.csv")
+    with pytest.raises(
+        ValueError, match=r"has 1 logs that this result would lack \(y.csv\): .*--output FOLDER, or --force"
+    ):
+        script.main(given)
+    assert "y.csv: not in" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == whole
+    assert script.main([str(folder), "--output", str(tmp_path / "other")]) == 0
+    assert "skipped: y.csv" in (tmp_path / "other" / "mined_logs.md").read_text()
+    assert script.main([*given, "--only", "x"]) == 0  # writes nothing
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == whole
+    assert script.main([*given, "--force"]) == 0
+    assert {row["log"]["file"] for row in json.loads((out / "mined_logs.json").read_text())} == {"x.csv"}
+    (out / "mined_logs.json").write_text("[1]")
+    with pytest.raises(ValueError, match="no result of this script"):
+        script.main(given)
+
+
+def test_script_skips_a_damaged_log_and_says_so(two_logs, tmp_path, capsys):
+    script, folder = two_logs
+    out = tmp_path / "out"
+    assert script.main([str(folder), "--output", str(out)]) == 0
+    whole = {path.name: path.read_bytes() for path in out.iterdir()}
+    (folder / "x.csv").write_text("case,activity\n1,a,b\n")
+    capsys.readouterr()
+    with pytest.raises(ValueError, match=r"would lack \(x.csv\)"):
+        script.main([str(folder), "--output", str(out)])
+    shown, said = capsys.readouterr()
+    sentence = "x.csv: line 2 has 3 cells, but the header names 2 columns."
+    assert f"{sentence} Skipped.\n" in said
+    assert "written as mined_logs_partial" in said
+    assert f"skipped:\n\n- {sentence}\n" in shown
+    assert {name: (out / name).read_bytes() for name in whole} == whole
+    assert (out / "mined_logs_partial.md").read_text().rstrip() == shown.rstrip()
+    assert len(json.loads((out / "mined_logs_partial.json").read_text())) == 6
+    assert script.main([str(folder), "--output", str(tmp_path / "new")]) == 0
+    assert sentence in (tmp_path / "new" / "mined_logs.md").read_text()
+    assert not [path for path in tmp_path.rglob(".*")]
+    (folder / "y.csv").write_text("")
+    with pytest.raises(ValueError, match="None of the logs"):
+        script.main([str(folder), "--output", str(tmp_path / "new")])
+    with pytest.raises(ValueError, match="has none of the logs"):
+        script.main([str(tmp_path)])
+
+
+def test_names_are_on_one_line_of_the_report(tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    rows = [f'{i},"{activity}"' for i in range(40) for activity in (["a\nb", "c|d"] if i % 2 else ["a\nb"])]
+    path.write_text("case,activity\n" + "\n".join(rows) + "\n")
+    assert mine_log.main(arguments(path, "--outcome", r"contains:c\|d", "--output", tmp_path / "out")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == r"# log.csv: contains:c\\|d"
+    assert r"- alphabet (2): a\nb, c\|d" in lines
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["alphabet"] == ["a\nb", "c|d"]
+
+
+def test_what_was_mined_is_shown_even_if_it_cannot_be_written(tmp_path, capsys, monkeypatch):
+    log = csv_log(tmp_path, ["ab", "a", "ba"] * 10)
+    monkeypatch.setattr("rlstate.drawing.save_drawing", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        mine_log.main(arguments(log, "--outcome", "contains:b", "--output", tmp_path / "out"))
+    assert "reach-commit" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--samples", "0"], "--samples is 0"),
+        (["--horizon", "-1"], "--horizon is -1"),
+        (["--seed", "-1"], "--seed is -1"),
+        (["--p-control", "1.5"], "--p-control is 1.5"),
+        (["--p-control", "nan"], "--p-control is nan"),
+    ],
+)
+def test_base_rate_refuses_what_makes_no_sense(options, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        script_of("base_rate").main(options)
+    assert stop.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from rlstate.automata.dfa import DFA
 from rlstate.automata.teacher import (
     BlackBoxTeacher,
     BudgetExhausted,
+    Checked,
     Counts,
     LearnsFrom,
     Teacher,
@@ -62,7 +63,7 @@ class _Table:
     are not short themselves are the long rows. A row is a number: the prefixes form a tree.
     """
 
-    def __init__(self, teacher: LearnsFrom) -> None:
+    def __init__(self, teacher: Checked) -> None:
         self.teacher = teacher
         self.symbols = range(len(teacher.alphabet))
         self.suffixes: list[Word] = [()]
@@ -173,16 +174,16 @@ def lstar(teacher: LearnsFrom) -> DFA:
 
     Raises:
         BudgetExhausted: with the last hypothesis.
-        ValueError: the teacher contradicts itself.
+        ValueError: the teacher contradicts itself, or gives what is no answer or no word.
     """
-    table = _Table(teacher)
+    table = _Table(Checked(teacher))
     while True:
         table.close()
         while (suffix := table.inconsistency()) is not None:
             table.add_suffix(suffix)
             table.close()
         hypothesis = table.hypothesis()
-        word = teacher.equivalent(hypothesis)
+        word = table.teacher.equivalent(hypothesis)
         if word is None:
             return hypothesis.minimize()
         rows = table.prefixes(word)
@@ -198,13 +199,13 @@ def rivest_schapire(teacher: LearnsFrom) -> DFA:
 
     Raises:
         BudgetExhausted: with the last hypothesis.
-        ValueError: the teacher contradicts itself.
+        ValueError: the teacher contradicts itself, or gives what is no answer or no word.
     """
-    table = _Table(teacher)
+    table = _Table(Checked(teacher))
     while True:
         table.close()
         hypothesis, states = table.hypothesis(), table.states()
-        word = teacher.equivalent(hypothesis)
+        word = table.teacher.equivalent(hypothesis)
         if word is None:
             return hypothesis.minimize()
         table.add_suffix(_distinguishing_suffix(table, hypothesis, states, word))
@@ -232,7 +233,8 @@ def _turning_point(holds: Callable[[int], bool], low: int, high: int, word: Word
     Both ends are known if the word is a counterexample. They are asked all the same, as LearnLib does: a teacher that
     contradicts itself (a black box, a language model) would otherwise keep the learner busy for ever.
     """
-    if holds(low) or not holds(high):
+    # Nothing turns between a word and itself: only a teacher that answers it now so, now otherwise gets here.
+    if holds(low) or not holds(high) or low >= high:
         raise _contradiction(word)
     while high - low > 1:
         middle = (low + high) // 2
@@ -271,7 +273,7 @@ class _Node:
 class _Tree:
     """States by access word, the tree that tells them apart, and the transitions by sifting."""
 
-    def __init__(self, teacher: LearnsFrom) -> None:
+    def __init__(self, teacher: Checked) -> None:
         self.teacher = teacher
         self.symbols = range(len(teacher.alphabet))
         self.access: list[Word] = []
@@ -370,12 +372,12 @@ def kearns_vazirani(teacher: LearnsFrom) -> DFA:
 
     Raises:
         BudgetExhausted: with the last hypothesis.
-        ValueError: the teacher contradicts itself.
+        ValueError: the teacher contradicts itself, or gives what is no answer or no word.
     """
-    tree = _Tree(teacher)
+    tree = _Tree(Checked(teacher))
     while True:
         hypothesis = tree.hypothesis()
-        word = teacher.equivalent(hypothesis)
+        word = tree.teacher.equivalent(hypothesis)
         if word is None:
             return hypothesis.minimize()
         accepted = not hypothesis.accepts(word)

@@ -6,7 +6,9 @@ import hashlib
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import isqrt
+from typing import Any
 
 import numpy as np
 
@@ -24,28 +26,27 @@ _TRIES = 32  # uniform words tried before all differing ones are counted
 
 def counterexample_for(policy: str, seed: int = 0, length: int | None = None) -> Policy:
     """(target, hypothesis) → a word on which they differ, or None, by one of the POLICIES; see Teacher."""
-    if policy == "shortest":
-        return lambda target, hypothesis: target.equivalent(hypothesis)
+    # Functions of the module and no closures, here and below: teachers and testers can be pickled.
+    return DFA.equivalent if policy == "shortest" else partial(_choose, policy, seed, length)
 
-    def choose(target: DFA, hypothesis: DFA) -> Word | None:
-        shortest = target.equivalent(hypothesis)
-        if shortest is None:
-            return None
-        target, hypothesis = target.minimize(), hypothesis.minimize()  # canonical: numbering has no say
-        name = repr((seed, policy, length, target.digest(), hypothesis.digest()))
-        rng = random.Random(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
-        lengths = range(len(shortest), len(shortest) + _SLACK + 1) if length is None else range(length, length + 1)
-        for _ in range(_TRIES):  # the first of a sequence of uniform words that differs is uniform among those
-            word = _uniform_word(target.n_symbols, lengths, rng)
-            if target.accepts(word) != hypothesis.accepts(word):
-                return word
-        if length is None:
-            return _Difference(target, hypothesis, lengths[-1]).draw(lengths, rng)
-        difference = _Difference(target, hypothesis)
-        nearest = difference.nearest_length(length)
-        return difference.draw(range(nearest, nearest + 1), rng)
 
-    return choose
+def _choose(policy: str, seed: int, length: int | None, target: DFA, hypothesis: DFA) -> Word | None:
+    shortest = target.equivalent(hypothesis)
+    if shortest is None:
+        return None
+    target, hypothesis = target.minimize(), hypothesis.minimize()  # canonical: numbering has no say
+    name = repr((seed, policy, length, target.digest(), hypothesis.digest()))
+    rng = random.Random(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
+    lengths = range(len(shortest), len(shortest) + _SLACK + 1) if length is None else range(length, length + 1)
+    for _ in range(_TRIES):  # the first of a sequence of uniform words that differs is uniform among those
+        word = _uniform_word(target.n_symbols, lengths, rng)
+        if target.accepts(word) != hypothesis.accepts(word):
+            return word
+    if length is None:
+        return _Difference(target, hypothesis, lengths[-1]).draw(lengths, rng)
+    difference = _Difference(target, hypothesis)
+    nearest = difference.nearest_length(length)
+    return difference.draw(range(nearest, nearest + 1), rng)
 
 
 def _uniform_word(n_symbols: int, lengths: range, rng: random.Random) -> Word:
@@ -165,23 +166,22 @@ def random_words(number: int = 1000, max_length: int | None = None, seed: int = 
     Without max_length it is twice the hypothesis's states and 20 more. Each hypothesis gets words of its own, the same ones
     every time.
     """
-    if number < 1:
-        raise ValueError(f"number is {number!r}, but at least one word must be tested.")
-    if max_length is not None and max_length < 0:
-        raise ValueError(f"max_length is {max_length!r}, but must be a whole number of symbols.")
+    longest = None if max_length is None else whole("max_length", max_length)
+    return partial(_test_random_words, whole("number", number, 1), longest, whole("seed", seed))
 
-    def test(hypothesis: DFA, member: Callable[[Word], bool]) -> Word | None:
-        hypothesis = hypothesis.minimize()
-        longest = 2 * hypothesis.n_states + 20 if max_length is None else max_length
-        name = repr((seed, number, longest, hypothesis.digest()))
-        rng = random.Random(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
-        for _ in range(number):
-            word = tuple(rng.choices(range(hypothesis.n_symbols), k=rng.randint(0, longest)))
-            if member(word) != hypothesis.accepts(word):
-                return word
-        return None
 
-    return test
+def _test_random_words(
+    number: int, max_length: int | None, seed: int, hypothesis: DFA, member: Callable[[Word], bool]
+) -> Word | None:
+    hypothesis = hypothesis.minimize()
+    longest = 2 * hypothesis.n_states + 20 if max_length is None else max_length
+    name = repr((seed, number, longest, hypothesis.digest()))
+    rng = random.Random(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
+    for _ in range(number):
+        word = tuple(rng.choices(range(hypothesis.n_symbols), k=rng.randint(0, longest)))
+        if member(word) != hypothesis.accepts(word):
+            return word
+    return None
 
 
 def w_method(extra_states: int = 1) -> Tester:
@@ -190,24 +190,29 @@ def w_method(extra_states: int = 1) -> Tester:
     Each state's access word, any word of up to extra_states + 1 symbols, and each word of a characterizing set, shortest
     middle parts first: at most Q · A^(extra_states + 1) · |W| words and their shorter kin. Source: Chow (1978).
     """
-    if extra_states < 0:
-        raise ValueError(f"extra_states is {extra_states!r}, but must be a whole number of states.")
+    return partial(_test_suite, whole("extra_states", extra_states))
 
-    def test(hypothesis: DFA, member: Callable[[Word], bool]) -> Word | None:
-        hypothesis = hypothesis.minimize()
-        access, endings = access_words(hypothesis), characterizing_set(hypothesis)
-        tested: set[Word] = set()
-        for middle in _words(hypothesis.n_symbols, extra_states + 1):
-            for first, last in itertools.product(access, endings):
-                word = first + middle + last
-                if word in tested:
-                    continue
-                tested.add(word)
-                if member(word) != hypothesis.accepts(word):
-                    return word
-        return None
 
-    return test
+def _test_suite(extra_states: int, hypothesis: DFA, member: Callable[[Word], bool]) -> Word | None:
+    hypothesis = hypothesis.minimize()
+    access, endings = access_words(hypothesis), characterizing_set(hypothesis)
+    tested: set[Word] = set()
+    for middle in _words(hypothesis.n_symbols, extra_states + 1):
+        for first, last in itertools.product(access, endings):
+            word = first + middle + last
+            if word in tested:
+                continue
+            tested.add(word)
+            if member(word) != hypothesis.accepts(word):
+                return word
+    return None
+
+
+def whole(name: str, value: Any, least: int = 0) -> int:
+    """A whole number of at least `least` as an int, or a ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}, but must be a whole number of at least {least}.")
+    return int(value)
 
 
 def access_words(dfa: DFA) -> list[Word]:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rlstate.automata.logfiles import Event, Progress, Reading, Trace, Value
+from rlstate.automata.logfiles import Event, Progress, Reading
+from rlstate.automata.logvalues import Value, clock, compare, is_ordered
 
 Word = tuple[int, ...]
 
@@ -85,6 +86,8 @@ def read_log(
 
     A case's events are sorted by time, stably, if all that are kept have a timestamp: rows of a table have no order
     of their own. If one has none the file's order stands, because half an order is no order.
+    Timestamps are ISO 8601 or numbers, and digits alone (20240101) are always a number. One unit, told by the largest of
+    them, holds for the whole file (see `logvalues.clock`); of dates and numbers in one file the rarer kind is missing.
     In CSV files an attribute of the case is a column that never has two values in one case (empty cells, NA, NaN and
     null do not count); a prefix `case:` is taken off. Attributes of events are not kept.
 
@@ -94,23 +97,30 @@ def read_log(
     """
     keep = _lifecycle_filter(lifecycle)
     reading = Reading(os.fspath(path), case, activity, timestamp, progress)
-    cases: list[Case] = []
+    traces: list[tuple[str | None, dict[str, Value], list[Event]]] = []
     transitions: Counter[str] = Counter()
-    dropped = reordered = untimed = emptied = 0
+    dropped = emptied = 0
     for trace in reading.traces():
         transitions.update(event.transition or "" for event in trace.events)
         events = [event for event in trace.events if event.activity is not None and keep(event.transition)]
         unnamed = sum(event.activity is None and keep(event.transition) for event in trace.events)
-        reading.lost["events without an activity"] += unnamed
+        reading.lost["events without an activity: left out"] += unnamed
         dropped += len(trace.events) - len(events) - unnamed
         emptied += bool(trace.events and not events)
-        if any(math.isnan(event.timestamp) for event in events):
+        traces.append((trace.name, trace.attributes, events))
+    seconds = clock([event.timestamp for _, _, events in traces for event in events], reading.lost)
+    cases: list[Case] = []
+    reordered = untimed = 0
+    for name, attributes, events in traces:
+        times = [seconds(event.timestamp) for event in events]
+        if any(map(math.isnan, times)):
             untimed += 1
         else:
-            ordered = sorted(events, key=lambda event: event.timestamp)
-            reordered += ordered != events
-            events = ordered
-        cases.append(_case(trace, events, len(cases)))
+            order = sorted(range(len(events)), key=lambda i: events[i].timestamp)  # type: ignore[arg-type, return-value]
+            reordered += order != list(range(len(events)))
+            events, times = [events[i] for i in order], [times[i] for i in order]
+        activities = tuple(event.activity for event in events if event.activity is not None)
+        cases.append(Case(f"#{len(cases) + 1}" if name is None else name, activities, tuple(times), attributes))
     if not cases:
         raise ValueError(f"{path} has no case: give an event log with at least one trace.")
     kept = sum(len(case.activities) for case in cases)
@@ -120,20 +130,11 @@ def read_log(
             f"transitions are {_shown(dict(transitions.most_common()))}. Give lifecycle='all' or a set of them."
         )
     twice = len(cases) - len({case.name for case in cases})
-    notes = [f"{count} {what}: left out" for what, count in reading.lost.items() if count and "timestamps" not in what]
-    notes += [
-        f"{count} {what}: as if missing" for what, count in reading.lost.items() if count and "timestamps" in what
-    ]
+    notes = [f"{count} {what}" for what, count in reading.lost.items() if count]
     notes += [f"{emptied} cases have no event left after the lifecycle filter: the empty word"] * bool(emptied)
     notes += [f"{twice} cases have the name of another one: counted as cases of their own"] * bool(twice)
     counts = dict(sorted(transitions.items(), key=lambda item: (-item[1], item[0])))
     return EventLog(os.fspath(path), tuple(cases), kept, dropped, counts, reordered, untimed, tuple(notes))
-
-
-def _case(trace: Trace, events: list[Event], number: int) -> Case:
-    name = f"#{number + 1}" if trace.name is None else trace.name
-    activities = tuple(event.activity for event in events if event.activity is not None)
-    return Case(name, activities, tuple(event.timestamp for event in events), trace.attributes)
 
 
 def _lifecycle_filter(lifecycle: str | Collection[str]) -> Callable[[str | None], bool]:
@@ -167,14 +168,7 @@ class Outcome:
             return bool(case.activities) and case.activities[-1] in self.activities
         if self.key not in case.attributes:
             return False
-        have, want = case.attributes[self.key], _number(self.value)
-        number = _number(have)
-        if number is not None and want is not None:
-            return bool(_COMPARISONS[self.operator](number, want))
-        if self.operator not in ("=", "!="):
-            return False
-        same = str(have).lower() == self.value.lower() if isinstance(have, bool) else str(have) == self.value
-        return same == (self.operator == "=")
+        return compare(case.attributes[self.key], self.operator, self.value)
 
     def decides(self, case: Case) -> int | None:
         """The position of the first event that decides the label: None where no event does."""
@@ -187,29 +181,28 @@ class Outcome:
     def __str__(self) -> str:
         if self.kind == "attribute":
             return f"attribute:{self.key}{self.operator}{self.value}"
-        return f"{self.kind}:{'|'.join(self.activities)}"
+        escaped = (name.replace("\\", "\\\\").replace("|", "\\|") for name in self.activities)
+        return f"{self.kind}:{'|'.join(escaped)}"
 
 
-_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    ">=": lambda a, b: a >= b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    "<": lambda a, b: a < b,
-}
 _RULES = "contains:ACTIVITY, last:ACTIVITY (several with |) or attribute:KEY=VALUE (also !=, >=, <=, >, <)"
 
 
 def parse_outcome(text: str) -> Outcome:
-    """The rule in a text: `contains:A|B`, `last:A|B`, `attribute:key=value` (also !=, and >=, <=, >, < for numbers)."""
+    r"""The rule in a text: `contains:A|B`, `last:A|B`, `attribute:key=value` (also !=, >=, <=, >, <).
+
+    Within an activity's name `|` is written `\|`, and a backslash before it (or before another) `\\`. A value is compared
+    as a number where both sides are one (exactly), as an instant where both are ISO 8601 (a day alone is its beginning,
+    UTC), otherwise as text; truth values are true and false, or 1 and 0.
+    """
     kind, _, rest = text.partition(":")
     if kind == "attribute" and (match := re.fullmatch(r"(.+?)(>=|<=|!=|=|>|<)(.*)", rest, re.DOTALL)):
         key, operator, value = match.groups()
-        if operator not in ("=", "!=") and _number(value) is None:
-            raise ValueError(f"The outcome {text!r} compares with {value!r}, which is no number.")
+        if operator not in ("=", "!=") and not is_ordered(value):
+            raise ValueError(f"The outcome {text!r} compares with {value!r}, which is neither a number nor a date.")
         return Outcome("attribute", key=key, operator=operator, value=value)
-    if kind in ("contains", "last") and rest and all(names := rest.split("|")):
+    names = [re.sub(r"\\([\\|])", r"\1", name) for name in re.findall(r"(?:^|\|)((?:\\[\\|]|[^|])*)", rest, re.DOTALL)]
+    if kind in ("contains", "last") and all(names):
         return Outcome("contains" if kind == "contains" else "last", tuple(names))
     raise ValueError(f"The outcome {text!r} is no rule: give {_RULES}.")
 
@@ -350,15 +343,6 @@ def _possible(rule: object, log: EventLog) -> str:
 
 def _name(rule: object) -> str:
     return str(rule) if isinstance(rule, Outcome) else getattr(rule, "__name__", "given as a function")
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
 
 
 def _hash(seed: int, name: str) -> int:

@@ -52,9 +52,11 @@ class EquivalenceTest:
         """What the latest test shows, if it found no difference to `dfa`."""
         dfa = dfa.minimize()
         words = " and ".join(f"{number} words of up to {longest}" for number, longest in self._lengths(dfa))
-        text = f"no difference on {words} random symbols"
+        text = f"no difference found on {words} random symbols"
         if self.extra_states is None:
-            return f"{text}: of such words fewer than {3 / self.number:.2%} differ (95 % confidence)"
+            return (
+                f"{text}: of such words fewer than {min(3 / self.number, 1):.2%} differ (95 % confidence); not proven"
+            )
         return (
             f"{text}, nor on the {self._suite} words of the W-method: exact if the code's minimal automaton has at most "
             f"{dfa.n_states + self.extra_states} states"

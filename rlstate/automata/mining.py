@@ -7,14 +7,14 @@ Nothing but asking is done with the code, so nothing is proved about it: every `
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from rlstate.automata import active, passive
-from rlstate.automata.counterexamples import Word
+from rlstate.automata.counterexamples import Word, whole
 from rlstate.automata.dfa import DFA
 from rlstate.automata.evidence import SHORT, Accuracy, EquivalenceTest, exercised, held_out
 from rlstate.automata.predicates import Predicate, PredicateError, as_predicate, predicate, predicates
@@ -48,7 +48,8 @@ class Mined:
         dfa: the automaton, minimal, in canonical numbering.
         learner: by whom.
         partial: None where no difference between automaton and code is known, otherwise why it is not the end result: the
-            budget ran out, or a passive learner's rounds did, or a held-out word shows a difference.
+            budget ran out, or a passive learner's rounds did, or a held-out word shows a difference, or the predicate is
+            known to have another number of states.
         verification: that test in words, with what it does and does not show.
         counts: membership queries of learner and tests (unique words, raw, symbols) and equivalence queries. The
             held-out words are not among them.
@@ -77,8 +78,8 @@ class Mined:
     rounds: int | None = None
 
     @property
-    def verified(self) -> bool:
-        """Whether the automaton passed its last equivalence test and no held-out word shows a difference."""
+    def passed(self) -> bool:
+        """Whether no difference between automaton and code is known; what was tested `verification` says."""
         return self.partial is None
 
     @property
@@ -101,7 +102,7 @@ def mine(
     sample: int = 2000,
     rounds: int = 5,
     held_out_number: int = 500,
-    held_out_lengths: Sequence[int] | None = None,
+    held_out_lengths: int | Iterable[int] | None = None,
     seed: int = 0,
 ) -> Mined:
     """The automaton of the words that some code accepts.
@@ -127,8 +128,8 @@ def mine(
         rounds: A passive learner's automaton is tested as an active one's is. If it fails, the counterexample and a
             sample of twice the size are added and it learns anew; after so many rounds the result is partial.
         held_out_number, held_out_lengths: how many random words of each length measure the agreement, by default of 10,
-            20 and 40 symbols (half `max_length`, it and its double). Words asked before are left out; the budget is
-            untouched.
+            20 and 40 symbols (half `max_length`, it and its double); one number is one length. Words asked before are
+            left out; the budget is untouched.
         seed: of all random words.
 
     Raises:
@@ -138,16 +139,13 @@ def mine(
     """
     _choice("learner", learner, LEARNERS)
     _choice("tester", tester, TESTERS)
+    longest = SHORT if max_length is None else whole("max_length", max_length, 1)
+    lengths = _lengths((longest // 2, longest, 2 * longest) if held_out_lengths is None else held_out_lengths)
     for name, value, least in (
         ("extra_states", extra_states, 0), ("tests", tests, 1), ("sample", sample, 1), ("rounds", rounds, 1),
-        ("held_out_number", held_out_number, 0), ("seed", seed, 0),
-        ("budget", 1 if budget is None else budget, 1), ("max_length", SHORT if max_length is None else max_length, 1),
-        *(("a held-out length", length, 0) for length in held_out_lengths or ()),
+        ("held_out_number", held_out_number, 0), ("seed", seed, 0), ("budget", 1 if budget is None else budget, 1),
     ):  # fmt: skip
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} is {value!r}, but must be a whole number of at least {least}.")
-    longest = SHORT if max_length is None else max_length
-    lengths = (longest // 2, longest, 2 * longest) if held_out_lengths is None else held_out_lengths
+        whole(name, value, least)
     code = as_predicate(predicate, alphabet, reads)
     asked: dict[Word, bool] = {}
     known: dict[Word, bool] = {}  # a passive learner's sample
@@ -189,6 +187,11 @@ def mine(
         partial = (
             f"it passed its test, but differs from the code on the held-out word {code.spell(accuracy.difference)!r}: "
             f"test by the W-method, by more random words or by shorter ones"
+        )
+    if partial is None and code.states not in (None, dfa.n_states):
+        partial = (
+            f"it passed its test ({equivalence.describe(dfa)}), but it has {dfa.n_states} states and the code's automaton "
+            f"is known to have {code.states}: test by the W-method or by more random words"
         )
     return Mined(
         predicate=code,
@@ -251,6 +254,15 @@ def _sample(n_symbols: int, number: int, longest: int | None, rng: np.random.Gen
     most = 2 * length + 2 if longest is None else longest
     lengths = rng.integers(min(length + 1, most), most + 1, number - len(words))
     return words + [tuple(rng.integers(0, n_symbols, length).tolist()) for length in lengths]
+
+
+def _lengths(given: Any) -> tuple[int, ...]:
+    """One length or several, of any iterable (which is read once), as ints."""
+    try:
+        several = (given,) if isinstance(given, (int, np.integer, str)) else tuple(given)
+    except TypeError:
+        raise ValueError(f"held_out_lengths is {given!r}, but must be lengths, such as (10, 20, 40).") from None
+    return tuple(whole("a held-out length", length) for length in several)
 
 
 def _choice(name: str, value: Any, known: Sequence[str]) -> None:

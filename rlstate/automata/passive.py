@@ -116,11 +116,11 @@ def rpni(
 
     Raises:
         ValueError: a word with both labels (without `tolerance`), no words, a foreign symbol, or arguments of another
-            type or length.
+            type or length; weights whose sum is beyond a float.
 
     Source: Oncina and García (1992); de la Higuera, Grammatical Inference (2010), chapter 12.
     """
-    return _learn(Hypothesis(Sample.of(words, labels, n_symbols, alphabet), weights, tolerance), None, every_blue=False)
+    return _learn(Sample.of(words, labels, n_symbols, alphabet), weights, tolerance, None, every_blue=False)
 
 
 def edsm(
@@ -151,9 +151,7 @@ def edsm(
 
     Source: Lang, Pearlmutter and Price, Results of the Abbadingo One DFA learning competition (1998).
     """
-    return _learn(
-        Hypothesis(Sample.of(words, labels, n_symbols, alphabet), weights, tolerance), _score(score), every_blue=True
-    )
+    return _learn(Sample.of(words, labels, n_symbols, alphabet), weights, tolerance, _score(score), every_blue=True)
 
 
 def blue_fringe(
@@ -173,13 +171,17 @@ def blue_fringe(
 
     Args and what is raised: see `edsm`.
     """
-    return _learn(
-        Hypothesis(Sample.of(words, labels, n_symbols, alphabet), weights, tolerance), _score(score), every_blue=False
-    )
+    return _learn(Sample.of(words, labels, n_symbols, alphabet), weights, tolerance, _score(score), every_blue=False)
 
 
-def _learn(hypothesis: Hypothesis, score: Score | None, every_blue: bool) -> LearnedDFA:
+def _learn(
+    sample: Sample, weights: Iterable[float] | None, tolerance: float, score: Score | None, every_blue: bool
+) -> LearnedDFA:
     """Merge or promote until no state is blue. Without a score the first merge that fits is taken."""
+    try:
+        hypothesis = Hypothesis(sample, weights, tolerance)
+    except OverflowError:
+        raise ValueError("The weights add up to more than a float can hold: divide them all by one number.") from None
     known: dict[tuple[int, int], float | None] = {}  # until the next merge: a promotion changes no state
     while hypothesis.blue:
         best: tuple[float, int, int] | None = None

@@ -45,6 +45,7 @@ class Predicate:
         description: its language, in words.
         reads: "left": a word's first symbol is the text's leftmost; "right": its rightmost.
         source: where the code comes from.
+        states: how many states its minimal automaton is known to have; None: not known.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Predicate:
     description: str = ""
     reads: Literal["left", "right"] = "left"
     source: str = ""
+    states: int | None = None
 
     def __post_init__(self) -> None:
         if self.reads not in ("left", "right"):
@@ -181,51 +183,51 @@ _STDNUM = (
         "included. stdnum.ean.is_valid accepts exactly these of lengths 8, 12, 13 and 14 and no others. At odd "
         "lengths the weights are the same from the left (EAN-13 reads alike both ways), at even lengths they are "
         "swapped. 20 states: position mod 2, sum mod 10; a permutation automaton, its group of order 100.",
-        "right", "stdnum.ean.calc_check_digit"),
+        "right", "stdnum.ean.calc_check_digit", 20),
     Predicate(
         "luhn", _luhn, _DIGITS,
         "Digits whose Luhn sum is 0 mod 10: every second digit from the right is doubled and its digits added. Any "
         "length; the empty word has sum 0 (the library's validator rejects it). 20 states: position mod 2, sum mod 10; "
         "a permutation automaton, since doubling permutes the digits, its group of order 200.",
-        "right", "stdnum.luhn.checksum"),
+        "right", "stdnum.luhn.checksum", 20),
     Predicate(
         "isbn10", _isbn10, (*_DIGITS, "X"),
         "ISBN-10's sum with weights 1, 2, 3, … from the right is 0 mod 11, where X counts 10 and is allowed as the "
         "check digit only. Any length, as if zeros stood on the left (so does the library, at length 9); the empty "
         "word has sum 0. At length 10 exactly what stdnum.isbn.is_valid accepts. 123 states: position and sum mod 11, "
         "a start where X is allowed and a sink where it came late; so not a permutation automaton.",
-        "right", "stdnum.isbn._calc_isbn10_check_digit"),
+        "right", "stdnum.isbn._calc_isbn10_check_digit", 123),
     Predicate(
         "isbn10_digits", _isbn10, _DIGITS,
         "The words of isbn10 without an X: 121 states, position and sum mod 11; a permutation automaton, its group "
         "of order 1331.",
-        "right", "stdnum.isbn._calc_isbn10_check_digit"),
+        "right", "stdnum.isbn._calc_isbn10_check_digit", 121),
     Predicate(
         "mod_11_2", _mod_11_2, (*_DIGITS, "X"),
         "ISO 7064 mod 11-2: from 0 a symbol d takes c to 2c + d mod 11, and 1 is valid. X counts 10, and the library "
         "takes it at any position, though the standard allows it as the check character only. Any length; the empty "
         "word is rejected. 11 states, a permutation automaton, its group affine of order 110.",
-        "left", "stdnum.iso7064.mod_11_2.checksum"),
+        "left", "stdnum.iso7064.mod_11_2.checksum", 11),
     Predicate(
         "mod_97_10", _mod_97_10, _DIGITS,
         "ISO 7064 mod 97-10: decimal numbers that leave 1 when divided by 97 (IBAN's check). The library also reads "
         "letters (A as 10 … Z as 35, two digits each), left out here. The empty word is rejected; words beyond 4300 "
         "digits are an error (Python's limit for int). 97 states, a permutation automaton, its group affine of order "
         "9312.",
-        "left", "stdnum.iso7064.mod_97_10.checksum"),
+        "left", "stdnum.iso7064.mod_97_10.checksum", 97),
     Predicate(
         "damm", _damm, _DIGITS,
         "Damm's check: from 0 a digit takes the state through a table that is a quasigroup of order 10, and 0 is "
         "valid. Any length; the empty word is accepted (the library's validator rejects it). 10 states, a permutation "
         "automaton, and its group is the symmetric group of all 10! permutations: not solvable.",
-        "left", "stdnum.damm.checksum"),
+        "left", "stdnum.damm.checksum", 10),
     Predicate(
         "verhoeff", _verhoeff, _DIGITS,
         "Verhoeff's check: a product in the dihedral group of order 10, from the right, each digit first permuted by "
         "a table of period 8; the identity is valid. Any length; the empty word is accepted (the library's validator "
         "rejects it). 80 states: position mod 8, group element; a permutation automaton, its group solvable of order "
         "200 000 000.",
-        "right", "stdnum.verhoeff.checksum"),
+        "right", "stdnum.verhoeff.checksum", 80),
 )  # fmt: skip
 
 
@@ -247,4 +249,5 @@ def _divisibility(m: int, base: int) -> Predicate:
             else f"Not a permutation automaton, since {m} and {base} have a common factor."
         ),
         source=f'int("0" + word, {base}) % {m} == 0',
+        states=m if math.gcd(m, base) == 1 else None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 
 Word = tuple[int, ...]
+
+MAX_SYMBOLS = 100_000
+"""An alphabet announced to be larger than this is not believed: every symbol of it gets a name."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,10 @@ def _read_abbadingo(
         )
     n_words, n_symbols = int(header[0]), int(header[1])
     rows = [(i + 1, lines[i].split()) for i in range(start + 1, len(lines)) if lines[i].strip()]
+    if n_symbols > MAX_SYMBOLS:
+        raise ValueError(
+            f"{path}: line {start + 1} announces {n_symbols} symbols, but at most {MAX_SYMBOLS} are read: is it a header?"
+        )
     index = {str(symbol): symbol for symbol in range(n_symbols)}
     names = tuple(index)
     if alphabet is not None:
@@ -199,7 +206,7 @@ def _read_abbadingo(
 
 
 def _is_number(field: str) -> bool:
-    return field.isascii() and field.isdigit()
+    return field.isascii() and field.isdigit() and len(field) < 19
 
 
 # --- checks -------------------------------------------------------------------------------------------------------
@@ -218,7 +225,7 @@ def _words(words: Any) -> tuple[Word, ...]:
 def _word(word: Any, at: int) -> Word:
     if isinstance(word, np.ndarray) and word.ndim == 1 and (np.issubdtype(word.dtype, np.integer) or not word.size):
         return tuple(word.tolist())
-    if isinstance(word, (str, bytes)) or not isinstance(word, Iterable):
+    if isinstance(word, (str, bytes, Set, Mapping)) or not isinstance(word, Iterable):
         raise ValueError(
             f"words[{at}] is {word!r:.60}, but a word is a sequence of symbol indices (DFA.encode makes it)."
         )

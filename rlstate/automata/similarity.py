@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
+from rlstate.automata.counterexamples import whole
 from rlstate.automata.dfa import DFA
 
 
@@ -18,13 +17,15 @@ def similarity(a: DFA, b: DFA, max_length: int) -> Fraction:
 
     Raises:
         ValueError: the alphabets differ (a DFA with default names goes with any of its size), or `max_length` is
-            not a whole number of at least 0.
+            not a whole number of at least 0, or `a` or `b` is no DFA.
     """
-    if isinstance(max_length, bool) or not isinstance(max_length, (int, np.integer)) or max_length < 0:
-        raise ValueError(f"max_length is {max_length!r}, but must be a whole number of at least 0.")
+    max_length = whole("max_length", max_length)
+    for name, value in (("a", a), ("b", b)):
+        if not isinstance(value, DFA):
+            raise ValueError(f"{name} is a {type(value).__name__}, but must be a DFA.")
     # The smallest automaton of the difference: counts have hundreds of digits, one for each of its states.
     difference = a.minimize().product(b.minimize(), "xor").minimize()
-    words = sum(difference.n_symbols**length for length in range(int(max_length) + 1))
+    words = sum(difference.n_symbols**length for length in range(max_length + 1))
     return 1 - Fraction(count_words(difference, max_length), words)
 
 

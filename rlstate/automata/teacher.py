@@ -8,13 +8,13 @@ same answers, and a call that makes no sense is a ValueError that says why and c
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from rlstate.automata.counterexamples import POLICIES, Tester, Word, counterexample_for, random_words, w_method
+from rlstate.automata.counterexamples import POLICIES, Tester, Word, counterexample_for, random_words, w_method, whole
 from rlstate.automata.dfa import DFA
 
 __all__ = [
@@ -94,7 +94,7 @@ class _Ledger:
     def __init__(self, alphabet: Sequence[str], budget: int | None, cache: bool) -> None:
         self.alphabet = tuple(alphabet)
         self.counts = Counts()
-        self.budget = None if budget is None else _whole("budget", budget)
+        self.budget = None if budget is None else whole("budget", budget)
         self.cache = cache
         self._hypothesis: DFA | None = None
         self._known: dict[Word | bytes, bool] = {}
@@ -116,9 +116,9 @@ class _Ledger:
             ValueError: not a word over the alphabet; the query does not count.
             BudgetExhausted: the budget does not cover the query.
         """
-        word = self._word(word)
+        word = as_word(word, len(self.alphabet))
         # A word of thousands of symbols is remembered a byte a symbol.
-        key = bytes(word) if len(self.alphabet) <= 256 else word
+        key = self._key(word)
         answer = self._known.get(key)
         if answer is None or not self.cache:
             self._require_funds()
@@ -133,19 +133,8 @@ class _Ledger:
     def _answer(self, word: Word) -> bool:
         raise NotImplementedError
 
-    def _word(self, word: Iterable[int]) -> Word:
-        if isinstance(word, str):
-            raise ValueError(f"The word {word!r} is a string: words are symbol indices, for instance (0, 1, 1).")
-        try:
-            symbols = tuple(map(operator.index, word))
-        except TypeError:
-            raise ValueError(f"The word {word!r} is not a flat sequence of symbol indices (integers).") from None
-        if symbols and not (min(symbols) >= 0 and max(symbols) < len(self.alphabet)):
-            at = next(i for i, symbol in enumerate(symbols) if not 0 <= symbol < len(self.alphabet))
-            raise ValueError(
-                f"The word has symbol {symbols[at]} at position {at}, but the symbols are 0 … {len(self.alphabet) - 1}."
-            )
-        return symbols
+    def _key(self, word: Word) -> Word | bytes:
+        return bytes(word) if len(self.alphabet) <= 256 else word
 
     def _require_funds(self) -> None:
         if self.budget is not None and self.spent >= self.budget:
@@ -193,7 +182,7 @@ class Teacher(_Ledger):
         self._target = dfa.minimize()
         self._rows, self._accepting = self._target.transitions.tolist(), self._target.accepting.tolist()
         self._choose = counterexample_for(
-            counterexample, _whole("seed", seed), None if length is None else _whole("length", length)
+            counterexample, whole("seed", seed), None if length is None else whole("length", length)
         )
 
     def equivalent(self, hypothesis: DFA) -> Word | None:
@@ -269,8 +258,15 @@ class BlackBoxTeacher(_Ledger):
             word = self._tester(hypothesis, self.member)
             if word is None:
                 return None
-            word = self._word(word)
-            if self.member(word) == hypothesis.accepts(word):
+            word = as_word(word, len(self.alphabet))
+            predicted = hypothesis.accepts(word)
+            told = self._known.get(self._key(word))
+            if self.member(word) == predicted:
+                if told is not None and told != predicted:
+                    raise ValueError(
+                        f"The function answered {told} and then {predicted} to the word {word}: a learner needs a function "
+                        f"that answers alike each time (cache=True asks it only once)."
+                    )
                 raise ValueError(f"The tester returned {word}, but function and hypothesis agree on it.")
         except BudgetExhausted:
             raise
@@ -286,10 +282,60 @@ class BlackBoxTeacher(_Ledger):
         return bool(answer)
 
 
-def _whole(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ValueError(f"{name} is {value!r}, but must be a whole number that is not negative.")
-    return int(value)
+# --- what comes from outside ------------------------------------------------------------------------------------
+
+
+def as_word(word: Any, n_symbols: int) -> Word:
+    """A word as a tuple of ints, or a ValueError that says what is wrong with it."""
+    if isinstance(word, str):
+        raise ValueError(f"The word {word!r} is a string: words are symbol indices, for instance (0, 1, 1).")
+    try:
+        if isinstance(word, (Set, Mapping)):  # in no order
+            raise TypeError
+        symbols = tuple(word)
+        if not _INT.issuperset(map(type, symbols)):
+            if any(isinstance(symbol, (bool, np.bool_)) for symbol in symbols):
+                raise TypeError
+            symbols = tuple(map(operator.index, symbols))
+    except TypeError:
+        raise ValueError(f"The word {word!r} is not a flat sequence of symbol indices (integers).") from None
+    if symbols and not (min(symbols) >= 0 and max(symbols) < n_symbols):
+        at = next(i for i, symbol in enumerate(symbols) if not 0 <= symbol < n_symbols)
+        raise ValueError(
+            f"The word has symbol {symbols[at]} at position {at}, but the symbols are 0 … {n_symbols - 1}."
+        )
+    return symbols
+
+
+_INT = frozenset({int})
+
+
+class Checked:
+    """What a learner sees of a teacher that may be anybody's: answers are bools, counterexamples tuples of ints.
+
+    Raises ValueError where an answer is neither a truth value nor 0 or 1, or a counterexample is no word.
+    """
+
+    def __init__(self, teacher: LearnsFrom) -> None:
+        self._member, self._equivalent = teacher.member, teacher.equivalent
+        self.alphabet = tuple(teacher.alphabet)
+
+    def member(self, word: Word) -> bool:
+        answer: Any = self._member(word)
+        if answer is True or answer is False:
+            return answer
+        if isinstance(answer, (bool, int, np.bool_, np.integer)) and answer in (0, 1):
+            return bool(answer)
+        raise ValueError(f"The teacher answered {answer!r} to the word {word}, but must answer True or False.")
+
+    def equivalent(self, hypothesis: DFA) -> Word | None:
+        word: Any = self._equivalent(hypothesis)
+        if word is None:
+            return None
+        try:
+            return as_word(word, len(self.alphabet))
+        except ValueError as error:
+            raise ValueError(f"The teacher's counterexample is no word. {error}") from None
 
 
 def _over(alphabet: tuple[str, ...], hypothesis: DFA) -> DFA:
@@ -298,8 +344,10 @@ def _over(alphabet: tuple[str, ...], hypothesis: DFA) -> DFA:
         raise ValueError(f"The hypothesis is a {type(hypothesis).__name__}, but must be a DFA.")
     if hypothesis.alphabet == alphabet:
         return hypothesis
-    if hypothesis.alphabet == tuple(str(i) for i in range(len(alphabet))):  # it was given no names
+    unnamed = hypothesis.alphabet == tuple(str(i) for i in range(len(alphabet)))
+    if unnamed and set(hypothesis.alphabet) != set(alphabet):  # otherwise the same names in another order
         return DFA(hypothesis.transitions, hypothesis.accepting, hypothesis.start, alphabet)
     raise ValueError(
-        f"The hypothesis is over {hypothesis.alphabet}, but the hidden language is over {alphabet}: same names, same order."
+        f"The alphabets differ: the hypothesis is over {hypothesis.alphabet}, but the hidden language is over {alphabet}: same "
+        f"names, same order (DFA.with_alphabet gives another one)."
     )

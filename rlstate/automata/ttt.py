@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlstate.automata.dfa import DFA
+from rlstate.automata.teacher import Checked
 
 if TYPE_CHECKING:
     from rlstate.automata.counterexamples import Word
@@ -33,7 +34,7 @@ def ttt(teacher: LearnsFrom) -> DFA:
 
     Raises:
         BudgetExhausted: the teacher's budget ran out (it holds the last hypothesis).
-        ValueError: the teacher contradicts itself.
+        ValueError: the teacher contradicts itself, or gives what is no answer or no word.
     """
     return TTTLearner(teacher).learn()
 
@@ -77,9 +78,9 @@ class TTTLearner:
     """
 
     def __init__(self, teacher: LearnsFrom) -> None:
-        self.teacher = teacher
+        self.teacher, self._checked = teacher, Checked(teacher)
         self.access_words: list[Word] = []
-        self._k = len(teacher.alphabet)
+        self._k = len(self._checked.alphabet)
         self._accepting: list[bool] = []
         self._leaf: list[_Node] = []
         self._target: list[_Node | None] = []  # [Q k], None for the spanning tree's transitions
@@ -96,14 +97,14 @@ class TTTLearner:
         """Ask for counterexamples until there are none; the minimal DFA."""
         while True:
             hypothesis = self.hypothesis()
-            counterexample = self.teacher.equivalent(hypothesis)
+            counterexample = self._checked.equivalent(hypothesis)
             if counterexample is None:
                 return hypothesis.minimize()
             self.refine(counterexample, not hypothesis.accepts(counterexample))
 
     def hypothesis(self) -> DFA:
         """The automaton so far, states in order of discovery; costs no queries."""
-        return DFA(self._table(), self._accepting, 0, self.teacher.alphabet)
+        return DFA(self._table(), self._accepting, 0, self._checked.alphabet)
 
     def discriminators(self) -> list[Word]:
         """The suffixes that tell the states apart, each once, shortest first; closed under suffixes."""
@@ -126,7 +127,7 @@ class TTTLearner:
     # --- words ----------------------------------------------------------------------------------------------------
 
     def _member(self, word: Word) -> bool:
-        return bool(self.teacher.member(word))
+        return self._checked.member(word)
 
     def _word(self, transition: int) -> Word:
         return (*self.access_words[transition // self._k], transition % self._k)

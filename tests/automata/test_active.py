@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 
 import numpy as np
 import pytest
@@ -248,3 +250,65 @@ def test_a_teacher_that_contradicts_itself_is_found_out(learn, word):
     """Instead of asking for ever."""
     with pytest.raises(ValueError, match="contradicts itself"):
         learn(Liar(word))
+
+
+def test_answers_that_differ_from_one_time_to_the_next_are_found_out():
+    """One symbol or none too, where nothing is left to search: never an error from the depths."""
+    rng = random.Random(0)
+    hidden = random_dfa(5, 2, 7)
+
+    class Noisy(Liar):
+        def member(self, word):
+            return hidden.accepts(word) ^ (rng.random() < 0.3)
+
+        def equivalent(self, hypothesis):
+            return tuple(rng.choices((0, 1), k=rng.randrange(3)))
+
+    for learn, _ in itertools.product(CLASSICAL, range(60)):
+        with pytest.raises(ValueError, match="contradicts itself"):
+            learn(Noisy(()))
+
+
+# --- anybody's teachers ---------------------------------------------------------------------------------------
+
+
+class Foreign:
+    """Knows words that end with 101; only the types of what it says are others."""
+
+    def __init__(self, answer, word) -> None:
+        self._teacher = Teacher(zoo.make("ends_with_101"))
+        self.alphabet, self.counts, self.answer, self.word = "01", self._teacher.counts, answer, word
+
+    def member(self, word):
+        assert type(word) is tuple
+        assert all(type(symbol) is int for symbol in word)
+        return self.answer(self._teacher.member(word))
+
+    def equivalent(self, hypothesis):
+        found = self._teacher.equivalent(hypothesis)
+        return None if found is None else self.word(found)
+
+
+@every_learner
+@pytest.mark.parametrize("answer", [int, np.bool_, np.int64])
+@pytest.mark.parametrize("word", [list, np.array, lambda word: iter(np.array(word, np.uint8))])
+def test_answers_are_made_bools_and_counterexamples_tuples(learn, answer, word):
+    assert learn(Foreign(answer, word)) == zoo.make("ends_with_101")
+
+
+@every_learner
+@pytest.mark.parametrize(
+    ("answer", "word", "sentence"),
+    [
+        (lambda answer: None, tuple, r"The teacher answered None to the word \(\), but must answer True or False"),
+        (str, tuple, "The teacher answered 'False' to the word"),
+        (lambda answer: 2, tuple, "The teacher answered 2 to the word"),
+        (bool, str, "The teacher's counterexample is no word. The word .* is a string"),
+        (bool, lambda word: (0, 5), "The teacher's counterexample is no word. The word has symbol 5"),
+        (bool, lambda word: {0, 1}, "The teacher's counterexample is no word. .* not a flat sequence"),
+        (bool, lambda word: 3.5, "The teacher's counterexample is no word. .* not a flat sequence"),
+    ],
+)
+def test_what_is_no_answer_and_no_word_is_one_sentence(learn, answer, word, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        learn(Foreign(answer, word))

@@ -247,7 +247,11 @@ def test_random_words_cover_every_length_and_are_reproducible():
     assert seen != first
 
 
-@pytest.mark.parametrize("bad", [lambda: random_words(0), lambda: random_words(5, -1), lambda: w_method(-1)])
+@pytest.mark.parametrize("bad", [
+    lambda: random_words(0), lambda: random_words(5, -1), lambda: w_method(-1), lambda: random_words("5"),
+    lambda: random_words(2.0), lambda: random_words(True), lambda: random_words(5, "3"), lambda: random_words(5, seed=None),
+    lambda: random_words(5, 1.5), lambda: w_method("1"), lambda: w_method(1.0), lambda: w_method(None),
+])  # fmt: skip
 def test_bad_testers(bad):
     with pytest.raises(ValueError, match="must be"):
         bad()

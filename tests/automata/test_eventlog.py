@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import itertools
 import math
+import os
 import subprocess
 import sys
+import threading
 import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime
@@ -217,6 +219,141 @@ def test_csv_columns_are_named_or_listed(tmp_path):
         read_log(path, case="id", activity="whatever")
 
 
+def timed(folder: Path, kind: str, times: list[str]) -> EventLog:
+    """One case with events a, b, c, … at these times, in a file of that kind."""
+    if kind == "csv":
+        rows = "".join(f"1,{activity},{time}\n" for activity, time in zip("abcdef", times))
+        return read_log(written(folder, f"case,activity,timestamp\n{rows}", "log.csv"))
+    return read_log(written(folder, xes(trace("1", *map(event, "abcdef", times)))))
+
+
+@pytest.mark.parametrize("kind", ["csv", "xes"])
+@pytest.mark.parametrize(
+    ("times", "seconds", "order"),
+    [
+        (["20240101", "99"], [99.0, 20240101.0], "ba"),  # not a day and a number
+        (["1701010112341", "1701010112340"], [1701010112.340, 1701010112.341], "ba"),  # not the year 1701
+        (["1701010112340", "20240101", "0"], [0.0, 20240.101, 1701010112.340], "cba"),  # one unit for all
+        (["17010101123400000000", "17010101123400000001"], [17010101123.4] * 2, "ab"),  # nanoseconds, and no tie
+        (["1701010112341000", "1701010112340000"], [1701010112.340, 1701010112.341], "ba"),
+        (["2.5", " 1e0 ", "-3"], [-3.0, 1.0, 2.5], "cba"),
+        (["2024", "2023"], [2023.0, 2024.0], "ba"),
+        (["2024-01-02", "20240101T000000"], [1704067200.0, 1704153600.0], "ba"),
+    ],
+)
+def test_digits_are_numbers_of_one_unit_in_a_file_and_never_dates(tmp_path, kind, times, seconds, order):
+    log = timed(tmp_path, kind, times)
+    assert log.cases[0].timestamps == pytest.approx(seconds, abs=1e-5)
+    assert "".join(log.cases[0].activities) == order
+    assert log.notes == ()
+
+
+@pytest.mark.parametrize("kind", ["csv", "xes"])
+def test_the_rarer_of_dates_and_numbers_is_missing_and_noted(tmp_path, kind):
+    log = timed(tmp_path, kind, ["2024-01-03", "0", "2024-01-01"])
+    assert (log.cases[0].activities, log.untimed) == (("a", "b", "c"), 1)
+    assert log.notes == ("1 timestamps that are numbers where most are dates: as if missing",)
+    log = timed(tmp_path, kind, ["3", "2024-01-01", "1", "1_0", "inf", "٣"])
+    assert [math.isnan(time) for time in log.cases[0].timestamps] == [False, True, False, True, True, True]
+    assert sorted(note.split()[0] for note in log.notes) == ["1", "3"]
+
+
+def test_xes_truth_values_and_what_is_not_of_its_type(tmp_path):
+    attributes = "".join(
+        f'<{kind} key="{kind}{i}" value="{value}"/>'
+        for kind, values in (("boolean", ["1", "0", "TRUE", "maybe", ""]), ("int", ["12345678901234567890", "1_0", "1.5"]),
+                             ("float", ["7", "nan"]), ("date", ["20240101", "2024-01-01"]))
+        for i, value in enumerate(values)
+    )  # fmt: skip
+    log = read_log(written(tmp_path, xes(trace("1", event("a"), attributes=attributes))))
+    assert list(log.cases[0].attributes.values()) == [
+        "1", True, False, True, "maybe", "", 12345678901234567890, "1_0", "1.5", 7.0, "nan", "20240101",
+        datetime(2024, 1, 1, tzinfo=UTC),
+    ]  # fmt: skip
+    assert sorted(note for note in log.notes) == [
+        "1 trace attributes that are not the date they are said to be: kept as text",
+        "1 trace attributes that are not the float they are said to be: kept as text",
+        "2 trace attributes that are not the boolean they are said to be: kept as text",
+        "2 trace attributes that are not the int they are said to be: kept as text",
+    ]
+
+
+def test_a_blank_activity_is_missing_in_both_formats(tmp_path):
+    path = written(tmp_path, xes(trace("1", event(""), event(" "), event("a"))))
+    table = written(tmp_path, "case,activity\n1,\n1, \n1,a\n", "log.csv")
+    for log in (read_log(path), read_log(table)):
+        assert log.cases[0].activities == ("a",)
+        assert log.notes == ("2 events without an activity: left out",)
+
+
+@pytest.mark.parametrize("option", ["case", "activity", "timestamp"])
+def test_in_xes_too_a_name_that_is_not_there_is_an_error(tmp_path, option):
+    path = written(tmp_path, xes(trace("1", event("a", "2020-01-01"))))
+    there = "'concept:name'" + ("" if option == "case" else ", 'time:timestamp'")
+    with pytest.raises(ValueError, match=rf"log\.xes: no \w+ has an attribute 'q'; name the {option}'s .* {there}\."):
+        read_log(path, **{option: "q"})
+
+
+def test_xes_events_that_call_their_activity_otherwise_say_how(tmp_path):
+    path = written(tmp_path, xes('<trace><event><string key="what" value="a"/></event></trace>'))
+    with pytest.raises(ValueError, match=r"no event has an attribute 'concept:name'; name the activity's .*'what'"):
+        read_log(path)
+
+
+def test_csv_cells_are_trimmed_as_headers_are(tmp_path):
+    log = read_log(
+        written(tmp_path, "case , activity , n ,timestamp\n 1 , a , 7 , 2020-01-02 \n1,b,7,2020-01-01\n", "l.csv")
+    )
+    assert [(case.name, case.activities, case.attributes) for case in log.cases] == [("1", ("b", "a"), {"n": 7})]
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ('case,activity,"a, b"', {"a, b": 1}),
+        ('case;activity;"x,y,z,w"', {"x,y,z,w": 1}),  # the delimiter is told by what stands outside of quotes
+        ('case,activity,"two\nlines"', {"two\nlines": 1}),
+        ('"case","activity","with ""quotes"""', {'with "quotes"': 1}),
+        ("\n  \n\ncase,activity,n", {"n": 1}),
+    ],
+)
+def test_quoted_headers_and_blank_lines(tmp_path, header, columns):
+    delimiter = ";" if ";" in header else ","
+    rows = "\n".join(delimiter.join(row) for row in (("1", "a", "1"), (" ",), ("1", "b", "1")))
+    log = read_log(written(tmp_path, f"{header}\n{rows}\n\n", "log.csv"))
+    assert (log.cases[0].activities, log.cases[0].attributes) == (("a", "b"), columns)
+    with pytest.raises(ValueError, match=f"line {header.count(chr(10)) + 4} has 2 cells"):
+        read_log(written(tmp_path, f"{header}\n1{delimiter}a{delimiter}1\n\n1{delimiter}b\n", "log.csv"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("content", [CSV.replace("a, or b", "é"), xes(TWO).replace("UTF-8", "UTF-16")])
+def test_a_byte_order_mark_tells_the_encoding(tmp_path, encoding, content):
+    path = tmp_path / "log"
+    path.write_bytes((content if encoding == "utf-16" else content.replace("UTF-16", "UTF-8")).encode(encoding))
+    assert read_log(path).cases[1].activities == (("é",) if content.startswith("case") else ("c",))
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("content", [CSV, "\n" * 5000 + CSV, xes(TWO)])
+def test_a_pipe_will_do(tmp_path, content, compress):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    data = gzip.compress(content.encode()) if compress else content.encode()
+
+    def write():
+        with open(path, "wb", buffering=0) as pipe:
+            for i in range(0, len(data), 7 if len(data) < 999 else 999):  # the first read gets less than it asks for
+                pipe.write(data[i : i + (7 if len(data) < 999 else 999)])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert len(read_log(path).cases) == 2
+    finally:
+        writer.join()
+
+
 # --- damaged files ------------------------------------------------------------------------------------------------
 
 
@@ -254,6 +391,19 @@ def test_truncated_gzip_is_one_clear_error(tmp_path):
         ('case,activity\n1,"a\n', "broken CSV at line"),
         (b"case,activity\n1,a\n1,caf\xe9\n", "is not UTF-8"),
         (b"PK\x03\x04 and so on", "zip archive"),
+        (" \n" * 2000, "is empty"),
+        ("case,activity\n1,a".encode("utf-16-le"), "UTF-16 or UTF-32 that does not say so: convert it to UTF-8"),
+        ("case,activity\n1,a".encode("utf-32"), "convert it to UTF-8"),
+        (b"\xff\xfe" + "case,activity\n1,\ud800".encode("utf-16-le", "surrogatepass"), "is not UTF-16"),
+        (
+            "case,activity\n1,a\n2," + "b" * 140_000,
+            r"line 3, where the row begins \(a cell of more than 131072 characters\)",
+        ),
+        ('case,activity\n1,a\n2,"b\n3,c\n', r"broken CSV at line 3, where the row begins .*is a quote not closed"),
+        ('case,"activity\n1,a\n', "broken CSV at line 1"),
+        ('case,"activity\n' + "1,a\n" * 500, "broken CSV at line 1"),
+        ('<?xml version="1.0" encoding="nonsense"?><log/>', r"encoding that the file declares .*convert it to UTF-8"),
+        ('<?xml version="1.0" encoding="shift_jis"?><log/>', r"encoding that the file declares .*multi-byte"),
     ],
 )
 def test_what_is_no_log_says_so(tmp_path, content, message):
@@ -299,7 +449,62 @@ def test_rules(rule, expected):
     assert cases.unknown == sum(bool(key) and key not in case.attributes for case in log.cases)
 
 
-@pytest.mark.parametrize("rule", ["", "b", "contains:", "last:a||b", "attribute:n", "has:b", "attribute:n>=many"])
+@pytest.mark.parametrize(
+    ("text", "activities"),
+    [
+        (r"contains:a\|b", ("a|b",)),
+        (r"contains:a\\|b", ("a\\", "b")),
+        (r"contains:a\\\|b|c", ("a\\|b", "c")),
+        (r"contains:a\b", ("a\\b",)),
+        ("contains:a\nb", ("a\nb",)),
+    ],
+)
+def test_a_bar_in_a_name_is_escaped(text, activities):
+    assert parse_outcome(text).activities == activities
+    assert parse_outcome(str(parse_outcome(text))) == parse_outcome(text)
+
+
+@given(st.lists(st.text("a|\\\n:", min_size=1), min_size=1, max_size=3))
+def test_every_name_can_be_written_in_a_rule(names):
+    assert parse_outcome(str(Outcome("last", tuple(names)))).activities == tuple(names)
+
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "holds", "fails"),
+    [
+        (NOON, ["=2024-01-01T12:00:00Z", "=2024-01-01 13:00:00+01:00", "!=2024-01-01", ">2024-01-01", "<2024/01/02",
+                ">=2024-01-01T12:00:00", "!=noon", "!=2024"], ["=2024-01-01", "<2024-01-01", "=noon", ">5", ">2024"]),
+        ("2024-01-01", ["=2024-01-01T00:00:00Z", "=2024-01-01", "<2024-01-01T00:00:01"], [">2024-01-01", "=20240101"]),
+        (datetime.min.replace(tzinfo=UTC), ["<2024-01-01"], [">2024-01-01"]),
+        (12345678901234567890, ["=12345678901234567890", "!=12345678901234567891", "<12345678901234567891"],
+         ["=12345678901234567891", ">=12345678901234567891"]),
+        ("12345678901234567890", ["<12345678901234567891", "=12345678901234567890.0"], ["=12345678901234567891"]),
+        (10, ["=10", "=1e1", "=10.0", "!=1_0", "!=ten"], ["=1_0", "=٣"]),
+        ("1_0", ["=1_0", "!=10"], ["=10", ">5"]),
+        (0.1, ["=0.1", "=.10", "<0.10000000000000001"], ["!=0.1"]),
+        (7, ["<1e999999999", "=007"], ["=1e999999999", ">1e99999999999999999999999"]),
+        ("007", ["=7", "=007"], ["!=7"]),
+        ("inf", ["=inf", "!=Infinity"], [">5"]),
+        (True, ["=true", "=1", "!=0", "!=yes"], ["=false", "=0", ">0"]),
+        (False, ["=False", "=0"], ["=1", "=no"]),
+    ],
+)  # fmt: skip
+def test_values_are_compared_as_what_they_are(value, holds, fails):
+    case = Case("x", (), (), {"k": value})
+    for wanted, rules in ((True, holds), (False, fails)):
+        for rule in rules:
+            try:
+                assert parse_outcome(f"attribute:k{rule}")(case) is wanted, rule
+            except ValueError as error:
+                assert wanted is False and "neither a number nor a date" in str(error)  # noqa: PT017, PT018
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "b", "contains:", "last:a||b", "attribute:n", "has:b", "attribute:n>=many", "attribute:n<1_0"]
+)
 def test_texts_that_are_no_rules(rule):
     with pytest.raises(ValueError, match="outcome"):
         parse_outcome(rule)

@@ -120,7 +120,7 @@ def test_named_predicates_are_mined_to_their_formulas(name):
     assert np.array_equal(mined.dfa.accepting, expected.accepting)
     assert mined.dfa.n_states == states
     assert mined.dfa.alphabet == code.alphabet
-    assert mined.verified
+    assert mined.passed
     assert mined.coverage == 1.0
     assert mined.held_out_accuracy == 1.0
     assert mined.counts.unique == mined.words
@@ -270,7 +270,7 @@ def test_checksums_aligned_on_the_right_need_more_states_from_the_left(name, sta
     code = predicate(name)
     mined = mine(code.function, code.alphabet, tests=500, held_out_number=100)
     assert mined.dfa.n_states == states
-    assert mined.verified
+    assert mined.passed
     right = mine(code.function, code.alphabet, reads="right", tests=500, held_out_number=100)
     assert right.dfa == mine(code, tests=500, held_out_number=100).dfa
     assert right.dfa.n_states == 20
@@ -324,7 +324,7 @@ def test_every_learner_mines_random_targets(learner, seed):
     target = random_dfa(2 + seed % 4, 2, seed)
     mined = mine(lambda text: target.accepts(target.encode(text)), "01", learner, tests=300, held_out_number=100)
     assert mined.dfa == target.minimize()
-    assert mined.verified
+    assert mined.passed
     assert mined.held_out_accuracy == 1.0
     assert (mined.rounds is None) == (mined.learned is None) == (learner in mining.ACTIVE)
 
@@ -354,7 +354,7 @@ def test_numpys_truth_values_will_do():
 def test_a_budget_that_runs_out_gives_a_partial_result_that_says_so(learner):
     code = predicate("verhoeff")
     mined = mine(code, learner=learner, budget=400, sample=300)
-    assert not mined.verified
+    assert not mined.passed
     assert "budget of 400" in mined.partial
     assert mined.verification == "not verified"
     assert mined.counts.total <= 400
@@ -381,7 +381,7 @@ def test_a_passive_learner_that_runs_out_of_rounds_says_so():
 def test_held_out_words_refute_a_test_that_was_too_weak():
     mined = mine(lambda text: len(text) == 30, "01", max_length=10, held_out_number=50, held_out_lengths=(5, 30))
     assert mined.dfa.n_states == 1
-    assert not mined.verified
+    assert not mined.passed
     assert "held-out word" in mined.partial
     accuracy = mined.held_out
     assert accuracy.on_accepted == 0.0
@@ -397,7 +397,7 @@ def test_the_w_method_finds_what_short_random_words_miss():
 
     weak = mine(six_zeros, "01", max_length=3, held_out_number=0)
     assert weak.dfa.n_states == 1
-    assert weak.verified  # nothing known speaks against it, and the report says what was tested
+    assert weak.passed  # nothing known speaks against it, and the report says what was tested
     assert "up to 3 random symbols" in weak.verification
     strong = mine(six_zeros, "01", max_length=3, tester="w", extra_states=5, held_out_number=0)
     assert strong.dfa.n_states == 8
@@ -431,6 +431,36 @@ def test_a_passive_learner_mines_ean_as_an_active_one_does():
     assert mined.learned == 1.0
 
 
+@pytest.mark.parametrize("given", [[3, 30], np.array([3, 30]), (length for length in (3, 30)), {3: 0, 30: 0}])
+def test_held_out_lengths_may_be_any_iterable(given):
+    mined = mine(lambda text: text.endswith("0"), "01", held_out_number=5, held_out_lengths=given)
+    assert mined.held_out.by_length[-1][0] == 30
+
+
+@pytest.mark.parametrize("given", [30, np.int64(30), np.array(30).reshape(1)])
+def test_one_held_out_length_is_a_number(given):
+    mined = mine(lambda text: text.endswith("0"), "01", held_out_number=5, held_out_lengths=given)
+    assert [length for length, _, _ in mined.held_out.by_length] == [30]
+
+
+def test_a_test_passed_is_no_proof():
+    """By default no random word shows the last state of isbn10, whose number of states is known."""
+    mined = mine(predicate("isbn10"))
+    assert mined.dfa.n_states == 122
+    assert not mined.passed
+    for part in ("no difference found on", "not proven", "it has 122 states", "known to have 123", "W-method"):
+        assert part in mined.partial
+    for known in predicates():
+        assert known.states is None or re.search(rf"\b{known.states} states", known.description), known.name
+
+
+@pytest.mark.parametrize("tests", [1, 2, 3, 10])
+def test_the_bound_on_differences_is_a_share(tests):
+    text = mine(lambda text: True, "01", tests=tests, held_out_number=0).verification
+    assert text.endswith("fewer than 30.00% differ (95 % confidence); not proven" if tests == 10 else
+                         "fewer than 100.00% differ (95 % confidence); not proven")  # fmt: skip
+
+
 # --- errors -------------------------------------------------------------------------------------------------------
 
 
@@ -459,6 +489,12 @@ def test_code_that_raises_or_answers_something_else_is_shown_its_word(learner):
         ({"tests": 0}, "tests is 0"),
         ({"rounds": 1.5}, "rounds is 1.5"),
         ({"held_out_lengths": (3, -1)}, "a held-out length is -1"),
+        ({"held_out_lengths": -1}, "a held-out length is -1"),
+        ({"held_out_lengths": True}, "a held-out length is True"),
+        ({"held_out_lengths": "10"}, "a held-out length is '10'"),
+        ({"held_out_lengths": 2.5}, "held_out_lengths is 2.5, but must be lengths"),
+        ({"held_out_lengths": np.array([3.0])}, "a held-out length is "),
+        ({"max_length": 0}, "max_length is 0"),
     ],
 )
 def test_arguments_that_make_no_sense(arguments, sentence):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -105,6 +106,19 @@ def test_damaged_files_name_the_line(write, text, message):
         load_sample(path)
     assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("symbols", ["100000000", "9" * 5000])
+def test_a_header_that_promises_too_much_is_not_believed(write, symbols):
+    path = write(f"1 {symbols}\n1 1 0\n")
+    tracemalloc.start()
+    with pytest.raises(
+        ValueError, match=r"line 1( announces 100000000 symbols, but at most 100000 are read|: expected)"
+    ):
+        load_sample(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e6
 
 
 def test_no_file_and_foreign_symbols(write, tmp_path):

@@ -117,3 +117,6 @@ def test_bad_input():
     for length in (-1, 2.0, True, None):
         with pytest.raises(ValueError, match=r"max_length is .* at least 0"):
             similarity(zoo.parity(), zoo.parity(), length)
+    for a, b, name in (("a*", zoo.parity(), "a"), (zoo.parity(), [(0, 1)], "b"), (None, None, "a")):
+        with pytest.raises(ValueError, match=f"^{name} is a .* must be a DFA"):
+            similarity(a, b, 5)

@@ -113,6 +113,12 @@ def test_a_budget_of_nothing():
         (lambda t: t.equivalent(None), "is a NoneType, but must be a DFA"),
         (lambda t: t.equivalent(DFA([[0, 0]], [True], 0, "ab")), "is over .'a', 'b'., but"),
         (lambda t: t.equivalent(DFA([[0, 0, 0]], [True])), "same names, same order"),
+        (lambda t: t.equivalent(DFA([[0, 0]], [True], 0, "10")), "alphabets differ"),
+        (lambda t: t.member([True, False]), "not a flat sequence"),
+        (lambda t: t.member([0, np.True_]), "not a flat sequence"),
+        (lambda t: t.member(np.array([True])), "not a flat sequence"),
+        (lambda t: t.member({0, 1}), "not a flat sequence"),
+        (lambda t: t.member({0: 1}), "not a flat sequence"),
     ],
 )
 def test_a_malformed_call_says_why_and_costs_nothing(which, call, sentence):
@@ -153,6 +159,35 @@ def test_a_teacher_is_not_made_of_a_function():
 def test_a_hypothesis_without_names_is_read_in_the_teachers():
     named = Teacher(DFA([[0, 1], [1, 0]], [True, False], 0, "ab"))
     assert named.equivalent(zoo.make("parity")) is None
+
+
+def test_names_that_are_indices_in_another_order_are_names():
+    """As for DFA.equivalent, with which a default name goes with any other, but not with itself elsewhere."""
+    swapped = DFA([[0, 1], [1, 0]], [True, False], 0, "10")
+    plain = DFA([[0, 1], [1, 0]], [True, False])
+    with pytest.raises(ValueError, match="The alphabets differ"):
+        plain.equivalent(swapped)
+    for hidden, hypothesis in ((swapped, plain), (plain, swapped)):
+        for teacher in (Teacher(hidden), BlackBoxTeacher(hidden.accepts, hidden.alphabet)):
+            with pytest.raises(ValueError, match="The alphabets differ"):
+                teacher.equivalent(hypothesis)
+            assert teacher.equivalent(hypothesis.with_alphabet(hidden.alphabet)) is not None
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"counterexample": "near_shortest"}, {"counterexample": "random", "length": 9}]
+)
+def test_teachers_can_be_pickled(options):
+    target = random_dfa(5, 2, 1)
+    for teacher in (
+        Teacher(target, **options), BlackBoxTeacher(target.accepts, "01", random_words(100, seed=3)),
+        BlackBoxTeacher(target.accepts, "01", w_method(2)),
+    ):  # fmt: skip
+        teacher.member((0, 1))
+        again = pickle.loads(pickle.dumps(teacher))
+        assert again.counts == teacher.counts
+        assert again.equivalent(EMPTY) == teacher.equivalent(EMPTY)
+        assert again.counts == teacher.counts
 
 
 @pytest.mark.parametrize(
@@ -217,5 +252,13 @@ def test_a_failing_function_costs_nothing():
 def test_a_tester_that_returns_no_counterexample_is_found_out():
     teacher = BlackBoxTeacher(lambda word: False, "01", tester=lambda hypothesis, member: (0, 1))
     with pytest.raises(ValueError, match="agree on it"):
+        teacher.equivalent(EMPTY)
+    assert teacher.counts.equivalence == 0
+
+
+def test_a_function_that_changes_its_mind_is_blamed_and_not_the_tester():
+    answers = iter([True, False, True, False])
+    teacher = BlackBoxTeacher(lambda word: next(answers), "01", random_words(1), cache=False)
+    with pytest.raises(ValueError, match=r"The function answered True and then False to the word \("):
         teacher.equivalent(EMPTY)
     assert teacher.counts.equivalence == 0
