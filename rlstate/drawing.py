@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -15,6 +14,7 @@ import numpy as np
 
 from rlstate.automata import DFA
 from rlstate.layout import RADIUS, Picture, best_picture, bezier, clipped
+from rlstate.output import write_atomically
 
 MAX_STATES = 24
 """With more states than this a table is drawn instead of arrows."""
@@ -23,7 +23,7 @@ MAX_ARROWS = 36
 MAX_ROWS, MAX_COLUMNS = 60, 300
 """At most so many symbols and states are shown in a table."""
 
-# Okabe–Ito, as everywhere; spelled out here because a drawing must not cost the import of torch that runs need.
+# Okabe–Ito, which colour-blind readers can tell apart; every picture takes its colours from here.
 BLUE, ORANGE, GREEN, GREY, DARK = "#0072B2", "#D55E00", "#009E73", "#666666", "#222222"
 PALE_GREEN, PALE_ORANGE, PALE_GREY = "#DDF1EA", "#F9DCC8", "#BBBBBB"
 INCH = 0.66  # a unit of the layout on paper
@@ -107,16 +107,7 @@ def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "rlstate"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for it, which is seen
         figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(buffer.getvalue())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, buffer.getvalue())
 
 
 # --- labels -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Pictures of a run. Colours are the Okabe–Ito palette, which colour-blind readers can tell apart."""
+"""Pictures of a run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlstate.runlog import RunFolder, write_atomically
-
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+from rlstate.drawing import BLUE, GREEN, GREY, ORANGE
+from rlstate.output import write_atomically
+from rlstate.runlog import RunFolder
 
 
 def run_figure(folder: RunFolder) -> Path:

@@ -31,6 +31,7 @@ from rlstate.console import ended
 from rlstate.control import Oracle, features, state_influence
 from rlstate.control.credit import LOW_LEVERAGE, proposition_2_bound, replaying_influence
 from rlstate.drawing import check_suffix, printable, write_figure
+from rlstate.output import jsonable
 
 BOUND_STATES = 250
 """Proposition 2's bound compares all pairs of states at every r: only up to this many reachable states."""
@@ -225,15 +226,6 @@ def _predictor(structure: dict[str, Any]) -> list[str]:
     if not (3 <= structure["n_minimal"] <= 7 and structure["n_symbols"] <= 3):
         said.append("The paper's held-out automata have 3 to 7 states and 2 or 3 symbols: this one lies outside.")
     return said
-
-
-def jsonable(value: Any) -> Any:
-    """Nested dictionaries and lists with NaN and ∞, which JSON lacks, as None."""
-    if isinstance(value, dict):
-        return {key: jsonable(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [jsonable(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # --- as text ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from rlstate.automata import files, mining
 from rlstate.automata.predicates import Predicate
 from rlstate.control import Features, checks, features
 from rlstate.mine_output import FILES, check_output, escaped, write_files
+from rlstate.output import jsonable
 
 MAX_MONOID = 100_000
 """Larger transition monoids are not counted."""
@@ -230,8 +231,7 @@ def as_json(mined: mining.Mined, structure: Features, settings: dict[str, Any], 
         "learned": mined.learned,
         "rounds": mined.rounds,
         "task": task,
-        "features": {key: None if isinstance(value, float) and not math.isfinite(value) else value
-                     for key, value in dataclasses.asdict(structure).items()},
+        "features": jsonable(dataclasses.asdict(structure)),
     }  # fmt: skip
 
 

@@ -16,18 +16,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rlstate.console import ended
+from rlstate.output import write_atomically
 from rlstate.paper.overview import Unfinished
 from rlstate.paper.page import page
 from rlstate.probes.verdict import Thresholds
-from rlstate.results import FILE, Row, collect, read_rows, unfinished, write_rows
-from rlstate.runlog import RunFolder, find_runs, set_aside, write_atomically
+from rlstate.results import FILE, Row, finished, kept, merged, read_rows, unfinished, write_rows
+from rlstate.runlog import RunFolder, set_aside
 from rlstate.summary import table
 
 MOST_ON_SCREEN = 200
 """With more runs the table is for the page, unless there is none."""
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m rlstate.report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -51,6 +53,7 @@ def main() -> None:
         write_atomically(Path(arguments.csv), as_csv(rows).encode())
     if not arguments.no_page:
         print(write(rows, folder, output))
+    return 0
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------
@@ -58,13 +61,9 @@ def main() -> None:
 
 def gather(folder: Path, output: Path) -> list[Row]:
     """The rows below `folder` and those kept in `output`; of two of one run the tree's own, then the kept one."""
-    found = {row.key: row for row in collect(folder)}
-    kept = output / FILE
-    if kept.exists() and output.resolve() != folder.resolve():
-        results = (each.read_result() for each in find_runs(folder))
-        own = {(result["hash"], result["task"], int(result["seed"])) for result in results if result is not None}
-        found |= {row.key: row for row in read_rows(kept) if row.key not in own or row.key not in found}
-    return sorted(found.values(), key=lambda row: (row.task, row.hash, row.seed))
+    beside = output / FILE
+    elsewhere = read_rows(beside) if beside.exists() and output.resolve() != folder.resolve() else []
+    return merged(kept(folder), elsewhere, finished(folder))
 
 
 def keep(rows: Sequence[Row], path: Path) -> None:
@@ -181,4 +180,4 @@ _UNTOLD = ("task.name", "task.k")  # the table says them
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main))

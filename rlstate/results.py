@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from rlstate.runlog import RunFolder, find_runs, jsonable, write_atomically
+from rlstate.output import jsonable, write_atomically
+from rlstate.runlog import RunFolder, find_runs
 
 log = logging.getLogger("rlstate")
 
@@ -50,7 +51,7 @@ _FIGURES = {
     "intervention_shuffled": "intervention.shuffled",
     "intervention_examples": "intervention.examples",
 }
-_UNTOLD = ("name", "tasks", "seeds", "device", "kernels", "threads", "logger", "paths", "checkpoint_every", "log_every",
+UNTOLD = ("name", "tasks", "seeds", "device", "kernels", "threads", "logger", "paths", "checkpoint_every", "log_every",
            "export", "dry_run")  # fmt: skip
 
 
@@ -105,7 +106,7 @@ def row(folder: RunFolder) -> Row | None:
         task=result["task"],
         seed=int(result["seed"]),
         verdict=result["verdict"],
-        config={key: value for key, value in flat(folder.read_config()).items() if key.split(".")[0] not in _UNTOLD},
+        config={key: value for key, value in flat(folder.read_config()).items() if key.split(".")[0] not in UNTOLD},
         figures={name: _rounded(_at(result, path)) for name, path in _FIGURES.items()},
         oracle={name: _rounded(value) for name, value in oracle.items()},
         curve=[[_rounded(value) for value in point] for point in curve],
@@ -121,18 +122,28 @@ def collect(root: str | Path) -> list[Row]:
 
     Sorted by task, hash and seed. A damaged run or line is named and left out.
     """
-    found: dict[tuple[str, str, int], Row] = {}
-    for path in sorted(Path(root).rglob(FILE)):
-        for each in read_rows(path):
-            found[each.key] = each
+    return merged(kept(root), finished(root))
+
+
+def finished(root: str | Path) -> list[Row]:
+    """The rows of the finished runs below `root`; a damaged one is named and left out."""
+    rows = []
     for folder in find_runs(root):
         try:
-            finished = row(folder)
+            rows.append(row(folder))
         except (ValueError, KeyError, TypeError) as error:
             log.warning("%s is left out: %s", folder.path, error)
-            continue
-        if finished is not None:
-            found[finished.key] = finished
+    return [each for each in rows if each is not None]
+
+
+def kept(root: str | Path) -> list[Row]:
+    """The rows of every `results.jsonl` below `root`."""
+    return [each for path in sorted(Path(root).rglob(FILE)) for each in read_rows(path)]
+
+
+def merged(*sources: Iterable[Row]) -> list[Row]:
+    """One row of each run, that of the last source that has it, sorted by task, hash and seed."""
+    found = {each.key: each for source in sources for each in source}
     return sorted(found.values(), key=lambda each: (each.task, each.hash, each.seed))
 
 
@@ -155,8 +166,7 @@ def read_rows(path: str | Path) -> list[Row]:
 
 def write_rows(rows: Iterable[Row], path: str | Path) -> None:
     """A line a row, sorted: the same rows give the same bytes."""
-    ordered = sorted(rows, key=lambda each: (each.task, each.hash, each.seed))
-    lines = (json.dumps(jsonable(asdict(each)), separators=(",", ":"), sort_keys=True) for each in ordered)
+    lines = (json.dumps(jsonable(asdict(each)), separators=(",", ":"), sort_keys=True) for each in merged(rows))
     write_atomically(Path(path), "".join(line + "\n" for line in lines).encode())
 
 

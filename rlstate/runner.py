@@ -25,10 +25,11 @@ from rlstate.learning.evaluation import evaluate
 from rlstate.learning.rollout import rollout
 from rlstate.learning.trainer import Learner
 from rlstate.measure import measure, probe_rollout, rollout_arrays
+from rlstate.output import jsonable, write_atomically
 from rlstate.plan import RunPlan
 from rlstate.probes.capacity import supervised_capacity
 from rlstate.probes.linear import quick_probe
-from rlstate.runlog import jsonable, log, write_atomically
+from rlstate.runlog import log
 
 
 class Run:

@@ -17,12 +17,12 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from rlstate.output import jsonable
 from rlstate.paper import heldout
 from rlstate.paper.heldout import Automaton, Scores, Share
 from rlstate.paper.notation import Table, number
 from rlstate.paper.tables_heldout import held_out
 from rlstate.results import Row, collect, read_rows
-from rlstate.runlog import jsonable
 
 FIGURES = ("recovery", "val_n", "ood_n", "gain", "probe_gap", "quotient_recovery", "row_split_recovery")
 

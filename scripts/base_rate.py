@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import binomtest
 from tqdm import tqdm
 
 from rlstate.automata import DFA
@@ -35,6 +34,7 @@ from rlstate.automata.sampling import (
 )
 from rlstate.console import ended
 from rlstate.control import strata
+from rlstate.statistics import wilson
 
 MODELS = ("minimal", "accessible", "table")
 # Minimal DFAs up to renaming states, by states and symbols (2 symbols: OEIS A129622).
@@ -54,8 +54,8 @@ def rate(hits: int, of: int) -> str:
     """The share as a percentage with its interval."""
     if of == 0:
         return "none to count among"
-    low, high = binomtest(hits, of).proportion_ci(method="wilson")
-    return f"{hits:5} / {of:<6} = {hits / of:8.3%}  [{low:.3%}, {high:.3%}]"
+    share, low, high = wilson(hits, of)
+    return f"{hits:5} / {of:<6} = {share:8.3%}  [{low:.3%}, {high:.3%}]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

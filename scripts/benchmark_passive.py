@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from rlstate.automata.passive import LearnedDFA, blue_fringe, edsm, rpni
 from rlstate.automata.samples import Sample, load_sample
+from rlstate.console import ended
 
 GOALS = {"edsm": 0.1, "rpni": 1.0}  # of AALpy's time, at most
 
@@ -67,7 +68,7 @@ def compare(sample: Sample, repeats: int) -> bool:
     return met
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sample", help="Abbadingo problem A: problemA_train.a")
     parser.add_argument("--stamina", nargs="*", default=[], help="more samples, such as StaMinA's 8_training.dat")
@@ -78,8 +79,8 @@ def main() -> None:
         sample = load_sample(path)
         print(f"{path}: {len(sample.words)} words, {len(sample.alphabet)} symbols")
         met &= compare(sample, max(1, arguments.repeats))
-    sys.exit(0 if met else 1)
+    return 0 if met else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main))

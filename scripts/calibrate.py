@@ -65,7 +65,13 @@ def main() -> None:
     parser.add_argument("--runs", default=str(OUT.parent), help="where the run folders lie")
     parser.add_argument("--threads", type=int, help="worker threads (default: as many as there are cores)")
     parser.add_argument(
-        "--candidates", type=int, nargs="*", default=range(len(CANDIDATES)), help="which of them, by number"
+        "--candidates",
+        type=int,
+        nargs="*",
+        default=range(len(CANDIDATES)),
+        choices=range(len(CANDIDATES)),
+        metavar="N",
+        help="which of them, by number from 0",
     )
     arguments = parser.parse_args()
     rows: list[dict] = []

@@ -27,22 +27,25 @@ from typing import Any
 
 import numpy as np
 
+from rlstate import statistics
 from rlstate.automata import DFA, load, zoo
 from rlstate.automata.sampling import random_dfa
-from rlstate.control import Features, features, is_diagnostic
+from rlstate.control import Features, Oracle, features, is_diagnostic, strata
 from rlstate.control.credit import LOW_LEVERAGE
-from rlstate.inspect import jsonable
+from rlstate.output import jsonable
+from rlstate.paper import targets
 
-HARD = 0.20
-"""The least reward benefit of the privileged auxiliary on a hard task (paper section 5.5)."""
+HARD = targets.HARD_BENEFIT
 
 MINED = ("mined_div7", "mined_ean")
 
 # Table 2, aux − PPO reward. The paper prints no benefit of its other tasks, only which are hard.
-PAPER_BENEFIT = {"mod_2": -0.01, "mod_3": 0.03, "mod_5": 0.26, "mod_7": 0.36, "mod_9": 0.25, "mod_11": 0.43}
-PAPER = {"auc": 1.00, "leave_one_out": "14/15, the error workflow_reconcile", "spearman": -0.83}
-
-SIZES = [(n_states, n_symbols) for n_states in range(3, 8) for n_symbols in (2, 3)]
+PAPER_BENEFIT = {f"mod_{k}": benefit for k, benefit in targets.TABLE2_BENEFIT.items()}
+PAPER = {
+    "auc": targets.PREDICTOR_AUC,
+    "leave_one_out": "{}/{}, the error workflow_reconcile".format(*targets.PREDICTOR_LEAVE_ONE_OUT),
+    "spearman": targets.LEVERAGE_RHO,
+}
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,9 @@ def automaton(task: str) -> DFA:
 def labelled(labels: dict[str, tuple[bool, float | None]], horizon: int, p_control: float) -> list[Labelled]:
     tasks = []
     for task, (hard, benefit) in labels.items():
-        found = features(automaton(task), horizon, p_control, max_monoid=100)
-        tasks.append(Labelled(task, hard, benefit, found.permutation, found.leverage))
+        dfa = automaton(task)
+        leverage = Oracle(dfa, horizon, p_control).leverage
+        tasks.append(Labelled(task, hard, benefit, dfa.is_permutation(), leverage))
     return tasks
 
 
@@ -124,8 +128,7 @@ def labelled(labels: dict[str, tuple[bool, float | None]], horizon: int, p_contr
 
 def roc_auc(tasks: Sequence[Labelled]) -> float:
     """The share of (hard, easy) pairs in which the hard one scores lower, equal scores counting half (Mann–Whitney)."""
-    pairs = [(h.score < e.score) + 0.5 * (h.score == e.score) for h in tasks if h.hard for e in tasks if not e.hard]
-    return float(np.mean(pairs)) if pairs else math.nan
+    return statistics.roc_auc([-task.score for task in tasks], [task.hard for task in tasks])
 
 
 # The paper does not say where its threshold lies. The least score of an easy task, a ROC curve's kind of threshold,
@@ -190,19 +193,15 @@ def random_family(number: int, horizon: int, p_control: float) -> dict[str, Any]
     for seed in count():
         if len(found) == number:
             break
-        dfa = random_dfa(*SIZES[seed % len(SIZES)], seed)
+        dfa = random_dfa(*strata.SIZES[seed % len(strata.SIZES)], seed)
         drawn += 1
         if is_diagnostic(dfa, horizon, p_control):
             found.append(features(dfa, horizon, p_control, max_monoid=1000))
     return {"drawn": drawn, **summary(found)}
 
 
-def held_out(horizon: int, p_control: float) -> dict[str, dict[str, Any]] | None:
-    """The same shares for each stratum of the held-out set (paper Appendix D); None where this version has none."""
-    try:
-        from rlstate.control import strata
-    except ImportError:
-        return None
+def held_out(horizon: int, p_control: float) -> dict[str, dict[str, Any]]:
+    """The same shares for each stratum of the held-out set (paper Appendix D)."""
     by_stratum: dict[str, list[Features]] = {}
     for entry in strata.held_out():
         found = features(entry.dfa, horizon, p_control, max_monoid=1000)
@@ -330,7 +329,7 @@ def _between(low: float, high: float) -> str:
 
 def summary_table(report: dict[str, Any]) -> list[str]:
     random = report["random"]
-    columns = {"random": random} | (report["held_out"] or {})
+    columns = {"random": random} | report["held_out"]
     keys = [key for key in random if key != "drawn"]
     width = max(map(len, keys)) + 2
     lines = [" " * width + "".join(f"{heading:>12}" for heading in columns)]

@@ -284,3 +284,18 @@ def test_a_damaged_run_is_left_out_and_the_others_are_shown(tmp_path, configs, m
     told = (tmp_path / "report.md").read_text()
     assert "1 finished run of" in told
     assert f"`paper/{HASHES['short']}/parity/seed=1`: not finished, at least 6000 iterations done" in told
+
+
+def test_what_cannot_be_written_is_one_sentence(tmp_path):
+    folder = RunFolder(tmp_path / "runs" / "h1" / "mod_3" / "seed=3")
+    folder.write_config({"algorithm": {"name": "ppo"}, "seeds": [3]})
+    folder.write_result(result(3, hash="h1"))
+    (tmp_path / "file").write_text("taken")
+    command = [sys.executable, "-m", "rlstate.report", str(tmp_path / "runs")]
+    for more in (["--output", str(tmp_path / "file")], ["--no-page", "--csv", str(tmp_path / "file" / "rows.csv")]):
+        done = subprocess.run([*command, *more], capture_output=True, text=True)
+        assert done.returncode == 2
+        (line,) = done.stderr.strip().splitlines()
+        assert line.startswith("error: ")
+        assert "file" in line
+    assert (tmp_path / "file").read_text() == "taken"

@@ -21,19 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rlstate.automata.counterexamples import Tester, Word, random_words, w_method
 from rlstate.automata.dfa import DFA
-from rlstate.automata.teacher import (
-    BlackBoxTeacher,
-    BudgetExhausted,
-    Checked,
-    Counts,
-    LearnsFrom,
-    Teacher,
-    Tester,
-    Word,
-    random_words,
-    w_method,
-)
+from rlstate.automata.teacher import BlackBoxTeacher, BudgetExhausted, Checked, Counts, LearnsFrom, Teacher
 from rlstate.automata.ttt import ttt
 
 __all__ = [

@@ -14,20 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rlstate.automata.counterexamples import POLICIES, Tester, Word, counterexample_for, random_words, w_method, whole
+from rlstate.automata.counterexamples import POLICIES, Tester, Word, counterexample_for, random_words, whole
 from rlstate.automata.dfa import DFA
-
-__all__ = [
-    "BlackBoxTeacher",
-    "BudgetExhausted",
-    "Counts",
-    "LearnsFrom",
-    "Teacher",
-    "Tester",
-    "Word",
-    "random_words",
-    "w_method",
-]
 
 
 @dataclass

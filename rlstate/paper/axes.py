@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rlstate.figures import BLUE, GREEN, GREY, ORANGE
+from rlstate.drawing import BLUE, GREEN, GREY, ORANGE
 
 SKY, AMBER, PINK, INK, PALE = "#56B4E9", "#E69F00", "#CC79A7", "#222222", "#DDDDDD"
 SERIES = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER, GREY)

@@ -14,7 +14,7 @@ import numpy as np
 from rlstate.automata import zoo
 from rlstate.control.credit import proposition_2_bound, state_influence
 from rlstate.control.strata import STRATA
-from rlstate.figures import BLUE, GREEN, GREY, ORANGE
+from rlstate.drawing import BLUE, GREEN, GREY, ORANGE
 from rlstate.paper import axes as draw
 from rlstate.paper import targets
 from rlstate.paper.heldout import score

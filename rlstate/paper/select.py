@@ -16,7 +16,7 @@ import numpy as np
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from rlstate.results import Row, flat
+from rlstate.results import UNTOLD, Row, flat
 from rlstate.statistics import Interval, t_interval
 from rlstate.train import compose
 
@@ -24,9 +24,6 @@ from rlstate.train import compose
 _SETTING = ("task.horizon", "task.p_control")
 # Thresholds name what came out, and are the reader's.
 _NOT_DECIDING = ("probe.recovery", "probe.val_n", "probe.saturated")
-# Sections of a composed configuration that `Row.config` does not have (rlstate.results), or that are of no run.
-_NOT_TOLD = ("name", "tasks", "seeds", "device", "kernels", "threads", "logger", "paths", "checkpoint_every", "log_every",
-             "export", "dry_run")  # fmt: skip
 
 
 @dataclass(frozen=True, order=True)
@@ -176,5 +173,5 @@ def _decisive(config: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in config.items()
         if (key in _SETTING or not key.startswith("task."))
         and key not in _NOT_DECIDING
-        and key.split(".")[0] not in _NOT_TOLD
+        and key.split(".")[0] not in UNTOLD
     }

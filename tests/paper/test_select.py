@@ -42,12 +42,12 @@ def row(task: str = "mod_5", arm: Arm = PPO, seed: int = 0, identity: str = "h",
 def test_the_runs_of_every_experiment_find_their_arm(experiment, overrides, arm):
     """As a run's folder holds them: the configuration of a plan, flattened as `results.row` does."""
     run = plan(compose([f"+experiment={experiment}", *overrides]))[0]
-    config = {key: value for key, value in flat(run.config).items() if key.split(".")[0] not in results._UNTOLD}
+    config = {key: value for key, value in flat(run.config).items() if key.split(".")[0] not in results.UNTOLD}
     assert arm_of(replace(row(), config=config)) == arm
 
 
 def test_what_rows_leave_out_is_known_here():
-    assert set(select._NOT_TOLD) == set(results._UNTOLD)
+    assert set(select.UNTOLD) == set(results.UNTOLD)
 
 
 @pytest.mark.parametrize(
