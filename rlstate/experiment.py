@@ -28,6 +28,7 @@ from rlstate.measure import judged
 from rlstate.plan import ConfigurationError, RunPlan, describe, plan, resolve_device
 from rlstate.runlog import RunBusy, RunFolder, log
 from rlstate.runner import CapacityCache, CapacityJob, Run, commit
+from rlstate.stacked import StackedRuns, stackable
 from rlstate.wandb_view import Logger, make_logger
 
 __all__ = ["ConfigurationError", "Loaded", "RunBusy", "RunsFailed", "estimate", "load", "plan", "run"]
@@ -108,12 +109,11 @@ def _lock(run: Run, stack: contextlib.ExitStack) -> None:
 
 
 def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: threading.Event) -> None:
-    config = runs[0].plan.config
+    config, device = runs[0].plan.config, runs[0].plan.device
     jobs: list[Job] = []
     if config["probe"]["capacity"]:
         by_key = {each.plan.capacity_key(): each.plan for each in runs}
         jobs += [CapacityJob(each, capacity, stop) for each in by_key.values()]
-    jobs += runs
     threads = config["threads"] or os.cpu_count() or 1
     iterations = runs[0].plan.iterations
 
@@ -131,7 +131,12 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: t
                 logger.update(each.plan, finished=each.result, failed=each.failure)
 
         def failed(job: Job, error: BaseException) -> None:
-            if isinstance(job, Run):
+            if isinstance(job, StackedRuns):
+                for each in job.runs:
+                    if each.result is None and each.failure is None:
+                        each.fail(f"its stack: {type(error).__name__}: {error} (stack=false trains each run by itself)")
+                log.error("what happened:", exc_info=error)
+            elif isinstance(job, Run):
                 job.fail(str(error) if isinstance(error, Diverged) else f"{type(error).__name__}: {error}")
                 if not isinstance(error, Diverged):
                     log.error("what happened:", exc_info=error)
@@ -141,6 +146,8 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: t
         # A resumed fleet's bar starts where it resumes; otherwise its rate would be wrong.
         for each in runs:
             each.iteration = _checkpointed(each)
+        groups = [[runs[index] for index in group] for group in stackable([each.plan for each in runs])]
+        jobs += [StackedRuns(group, device, threads, stop, failed) for group in groups] or runs
         bar.initial = int(sum(each.iteration for each in runs) / len(runs))
         try:
             run_jobs(jobs, threads, failed, tick, 0.25 if sys.stderr.isatty() else 5.0, stop)

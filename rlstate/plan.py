@@ -117,6 +117,8 @@ def _plan(config: dict[str, Any]) -> list[RunPlan]:
         raise ConfigurationError(f"kernels={config['kernels']!r} is unknown; it can be {', '.join(kernels.MODES)}")
     if config["kernels"] == "fused" and not kernels.available():
         raise ConfigurationError("kernels=fused, but they cannot be built here; use kernels=auto or kernels=plain")
+    if config["stack"] not in ("auto", True, False):
+        raise ConfigurationError(f"stack={config['stack']!r} is unknown; it can be auto, true or false")
     logger = config["logger"]
     if logger["name"] not in ("wandb", "files"):
         raise ConfigurationError(f"logger.name={logger['name']!r} is unknown; it can be wandb or files")
@@ -231,6 +233,7 @@ _DOES_NOT_DECIDE = {
     "seeds",
     "device",
     "kernels",
+    "stack",
     "threads",
     "logger",
     "paths",

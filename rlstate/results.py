@@ -51,7 +51,7 @@ _FIGURES = {
     "intervention_shuffled": "intervention.shuffled",
     "intervention_examples": "intervention.examples",
 }
-UNTOLD = ("name", "tasks", "seeds", "device", "kernels", "threads", "logger", "paths", "checkpoint_every", "log_every",
+UNTOLD = ("name", "tasks", "seeds", "device", "kernels", "stack", "threads", "logger", "paths", "checkpoint_every", "log_every",
            "export", "dry_run")  # fmt: skip
 
 

@@ -10,6 +10,8 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ class Run:
 
     def __init__(self, plan: RunPlan, capacity: CapacityCache, stop: threading.Event):
         self.plan = plan
+        self._trained_on, self._path = plan.device, ""
         self.result: dict[str, Any] | None = None
         self.failure: str | None = None
         self.latest: dict[str, Any] = {}  # the newest figures, for the progress bar
@@ -47,27 +50,36 @@ class Run:
         self._since = 0  # the iteration of that row
         self._seconds = 0.0  # of training, over all resumptions
         self._measuring = 0.0  # of evaluation and probes, in this process
-        self._working = False
+        self.working = False  # between two states, of which neither may be saved
 
     @property
     def remaining(self) -> float:
         return self.plan.iterations - self.iteration
 
     def advance(self) -> bool:
-        self._working = True
+        self.working = True
         if self._learner is None:
-            self._learner = self._start()
+            self.start()
         elif self._learner.iteration < self.plan.iterations:
             self._train(self._learner)
         else:
-            self._finish(self._learner)
-        self._working = False
+            self.finish()
+        self.working = False
         return self.result is not None
+
+    @property
+    def learner(self) -> Learner:
+        assert self._learner is not None, "the run has not started"
+        return self._learner
+
+    def stacked(self) -> None:
+        """Leave training to a stack on the plan's device: everything else of this run happens on the CPU."""
+        self.plan, self._path = replace(self.plan, device="cpu"), "stacked"
 
     def save(self) -> None:
         """Write a checkpoint of where the run is now; nothing in the middle of a piece, where it is between two states."""
         learner = self._learner
-        if learner is not None and not self._working and self.result is None and self.failure is None:
+        if learner is not None and not self.working and self.result is None and self.failure is None:
             self.plan.folder.write_checkpoint(
                 {"learner": learner.state_dict(), "sums": self._sums, "since": self._since, "seconds": self._seconds}
             )
@@ -94,7 +106,8 @@ class Run:
 
     # ---------------------------------------------------------------------------------------------------------------
 
-    def _start(self) -> Learner:
+    def start(self) -> None:
+        """Write what is run, and go to the last checkpoint, or to the beginning."""
         plan, folder = self.plan, self.plan.folder
         folder.write_config(plan.config)
         save_automaton(plan.task.dfa, folder.path / "automaton.json")
@@ -106,8 +119,7 @@ class Run:
         else:
             folder.cut_metrics(learner.iteration)
             log.info("%s resumes at iteration %d", folder.path, learner.iteration)
-        self.iteration = learner.iteration
-        return learner
+        self._learner, self.iteration = learner, learner.iteration
 
     def _restored(self, state: dict[str, Any]) -> Learner:
         learner = self.plan.learner()
@@ -116,22 +128,35 @@ class Run:
         return learner
 
     def _train(self, learner: Learner) -> None:
-        config, total = self.plan.config, self.plan.iterations
-        due = (config["log_every"], config["checkpoint_every"], config["evaluation"]["every"])
-        until = min(total, *(learner.iteration + every - learner.iteration % every for every in due))
+        until = self.due()
         began = time.monotonic()
         while learner.iteration < until and not self._stop.is_set():
-            for name, figure in learner.iterate().items():
-                self._sums[name] = self._sums.get(name, 0.0) + figure
-            self.iteration = learner.iteration
+            self.count(learner.iterate())
         self._seconds += time.monotonic() - began
-        if learner.iteration < until:
-            return
-        at_end = until == total
-        if at_end or until % config["log_every"] == 0 or until % config["evaluation"]["every"] == 0:
+        if learner.iteration == until:
+            self.mark()
+
+    def due(self) -> int:
+        """The next iteration at which a row or a checkpoint is to be written."""
+        config, now = self.plan.config, self.learner.iteration
+        every = (config["log_every"], config["checkpoint_every"], config["evaluation"]["every"])
+        return min(self.plan.iterations, *(now + each - now % each for each in every))
+
+    def count(self, figures: Mapping[str, float], seconds: float = 0.0) -> None:
+        """Add the figures of one iteration, or their sums over several, to those of the next row."""
+        for name, figure in figures.items():
+            self._sums[name] = self._sums.get(name, 0.0) + figure
+        self._seconds += seconds
+        self.iteration = self.learner.iteration
+
+    def mark(self) -> None:
+        """Write what is due now: a row, a checkpoint."""
+        learner, config = self.learner, self.plan.config
+        now, at_end = learner.iteration, learner.iteration == self.plan.iterations
+        if at_end or now % config["log_every"] == 0 or now % config["evaluation"]["every"] == 0:
             self._write_row(learner)
-        if at_end or until % config["checkpoint_every"] == 0:
-            self._working = False
+        if at_end or now % config["checkpoint_every"] == 0:
+            self.working = False
             self.save()
 
     def _write_row(self, learner: Learner) -> None:
@@ -164,8 +189,9 @@ class Run:
             "recovery": probe.recovery,
         }
 
-    def _finish(self, learner: Learner) -> None:
-        plan = self.plan
+    def finish(self) -> None:
+        """Measure the trained policy and write the result."""
+        plan, learner = self.plan, self.learner
         config = plan.config
         capacity = self._capacity.get(plan, self._stop) if config["probe"]["capacity"] else None
         began = time.monotonic()
@@ -182,8 +208,8 @@ class Run:
                 "training_seconds": round(self._seconds, 2),
                 "measuring_seconds": round(self._measuring, 2),
                 "capacity_seconds": None if capacity is None else capacity["seconds"],
-                "kernels": "fused" if kernels.active(plan.device) else "plain",
-                "device": plan.device,
+                "kernels": self._path or ("fused" if kernels.active(plan.device) else "plain"),
+                "device": self._trained_on,
                 "versions": versions(),
                 "commit": commit(),
                 "folder": str(plan.folder.path),

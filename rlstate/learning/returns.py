@@ -42,16 +42,23 @@ def _discounting(steps: int, gamma: float, like: Tensor) -> Tensor:
     return torch.where(t >= t[:, None], gamma ** (t - t[:, None]).clamp(min=0).to(like.dtype), 0.0).to(like.dtype)
 
 
-def shaping_rewards(oracle: Oracle, states: Tensor, gamma: float) -> Tensor:
-    """float64[T, B]: oracle-potential shaping F_t = γΦ(q_{t+1}) − Φ(q_t) for states int[T + 1, B] (paper §5.2; Ng et al., 1999).
+def shaping_potential(oracle: Oracle) -> Tensor:
+    """float64[T + 1, Q]: Φ at step t = 0…T, the oracle's value at the T − t steps remaining, and 0 at the last.
 
-    Φ is the oracle's value at the steps remaining and 0 at the terminal state whatever it is (Grześ, 2017): keeping
-    Φ(q_T) would be a second terminal reward. `gamma` must be the return's own.
+    The terminal potential is 0 whatever the state is (Grześ, 2017): keeping Φ(q_T) would be a second terminal reward.
     """
-    remaining = np.arange(len(states) - 1, -1, -1)[:, None]
-    potential = oracle.value[remaining, states.cpu().numpy()]
+    potential = np.array(oracle.value[np.arange(oracle.horizon, -1, -1)])
     potential[-1] = 0.0
-    return torch.as_tensor(gamma * potential[1:] - potential[:-1], device=states.device)
+    return torch.from_numpy(potential)
+
+
+def shaping_rewards(potential: Tensor, states: Tensor, gamma: float) -> Tensor:
+    """float[T, B]: oracle-potential shaping F_t = γΦ(q_{t+1}) − Φ(q_t) for states int[T + 1, B] (paper §5.2; Ng et al., 1999).
+
+    `gamma` must be the return's own.
+    """
+    phi = potential.gather(1, states)
+    return gamma * phi[1:] - phi[:-1]
 
 
 def normalized(advantages: Tensor, where: Tensor, epsilon: float = 1e-5) -> Tensor:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from rlstate.control import Draws
+from rlstate.control import Draws, ObservationLayout
 from rlstate.control.task import Task
 from rlstate.learning import kernels
 from rlstate.learning.encoders import recurrent_cell
@@ -42,14 +43,21 @@ def rollout(policy: Policy, task: Task, draws: Draws, *, greedy: bool = False, m
         greedy: take the most probable symbol at controllable steps instead of sampling.
         mute: blank the emission channel (the policy's own reliance on it is then visible).
     """
-    world = _World(task, draws, next(policy.parameters()), mute)
+    like = next(policy.parameters())
+    world = World(task.layout, Tables.of(task, like), Chance.of(draws, like.device), mute)
+    return play(policy, world, greedy)
+
+
+@torch.no_grad()
+def play(policy: Policy, world: World, greedy: bool = False) -> Rollout:
+    """The rollout of a world whose episodes have not begun."""
     played = kernels.play(recurrent_cell(policy.encoder), policy, world, greedy)
     features, logits, values = _play(policy, world, greedy) if played is None else played
     log_probs = logits.log_softmax(-1).gather(-1, world.symbols[..., None])[..., 0]
     return Rollout(**world.record(), features=features, logits=logits, values=values, log_probs=log_probs)
 
 
-def _play(policy: Policy, world: _World, greedy: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _play(policy: Policy, world: World, greedy: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The loop of a rollout: observe, choose where the step is the agent's, emit. Features, logits and values, [T, B, ...]."""
     features, logits, values = [], [], []
     carry = None
@@ -80,51 +88,88 @@ class Play:
 @torch.no_grad()
 def random_play(task: Task, draws: Draws, like: Tensor) -> Play:
     """Uniform random play, for supervised capacity; `like` gives the device and the floating-point type."""
-    world = _World(task, draws, like, mute=False)
+    world = World(task.layout, Tables.of(task, like), Chance.of(draws, like.device))
     for t in range(world.steps):
         world.observe(t)
         world.emit(t, world.random_symbol[t])
     return Play(**world.record())
 
 
-class _World:
-    """The automata of a batch, on the policy's device; the numpy environment's twin (they are tested against each other)."""
+class Tables(NamedTuple):
+    """An automaton on a device, as a step reads it. Rows may be padded: no state leads to them."""
 
-    def __init__(self, task: Task, draws: Draws, like: Tensor, mute: bool):
-        device, dtype = like.device, like.dtype
-        layout, channel = task.layout, task.channel
-        self.steps, batch = draws.controllable.shape
-        self.controllable = torch.from_numpy(draws.controllable).to(device).contiguous()
-        self.random_symbol = torch.from_numpy(draws.random_symbol).to(device).contiguous()
-        self.choice = torch.from_numpy(draws.choice).to(device).contiguous()
-        self.transitions = torch.from_numpy(task.dfa.transitions.astype("int64").ravel()).to(device)
-        self._accepting = torch.from_numpy(task.dfa.accepting.copy()).to(device, dtype)
-        self.symbol_at = layout.symbol.start
-        self.n_symbols = task.dfa.n_symbols
-        self.observations = torch.zeros(self.steps, batch, layout.width, device=device, dtype=dtype)
+    transitions: Tensor  # int[Q · A]
+    start: Tensor  # int[]
+    accepting: Tensor  # float[Q]
+    colouring: Tensor  # int[Q]
+
+    @classmethod
+    def of(cls, task: Task, like: Tensor) -> Tables:
+        """Those of a task; `like` gives the device and the floating-point type."""
+        dfa, device = task.dfa, like.device
+        return cls(
+            torch.from_numpy(dfa.transitions.astype("int64").ravel()).to(device),
+            torch.tensor(dfa.start).to(device),
+            torch.from_numpy(dfa.accepting.copy()).to(device, like.dtype),
+            torch.from_numpy(task.channel.colouring.copy()).to(device),
+        )
+
+
+class Chance(NamedTuple):
+    """`Draws` on a device; the fields are its own."""
+
+    controllable: Tensor
+    random_symbol: Tensor
+    choice: Tensor
+    leak: Tensor
+
+    @classmethod
+    def of(cls, draws: Draws, device: torch.device) -> Chance:
+        return cls(*(torch.from_numpy(getattr(draws, name)).to(device).contiguous() for name in cls._fields))
+
+
+class World:
+    """The automata of a batch, on the policy's device; the numpy environment's twin (they are tested against each other).
+
+    Every array is made from one that was given, so a world can be mapped over runs (`torch.func.vmap`).
+
+    Args:
+        mute: blank the emission channel.
+    """
+
+    def __init__(self, layout: ObservationLayout, tables: Tables, chance: Chance, mute: bool = False):
+        self.steps, batch = chance.controllable.shape
+        self.controllable, self.random_symbol, self.choice, leak = chance
+        self.transitions, start, self._accepting, colouring = tables
+        self.n_symbols, self.symbol_at, self.colour_at = layout.n_symbols, layout.symbol.start, layout.colour.start
+        self._n_colours = layout.n_colours
+        integers, dtype = self.random_symbol, self._accepting.dtype
+        self.observations = self.choice.new_zeros(self.steps, batch, layout.width, dtype=dtype)
         self.observations[..., layout.controllable] = self.controllable.to(dtype)
-        remaining = torch.arange(self.steps, 0, -1, device=device, dtype=dtype)
-        self.observations[..., layout.clock] = (remaining.clamp(max=task.horizon) / task.horizon)[:, None]
-        self.observations[0, :, self.symbol_at + task.dfa.n_symbols] = 1.0  # "none yet"
-        self.symbols = torch.empty(self.steps, batch, dtype=torch.int64, device=device)
-        self.states = torch.empty(self.steps + 1, batch, dtype=torch.int64, device=device)
-        self.states[0] = task.dfa.start
-        self.colours = torch.full((self.steps, batch), -1, dtype=torch.int64, device=device)
-        self.leak = self.colouring = None
-        self.colour_at = layout.colour.start
-        if channel.n_colours > 0 and not mute:
-            self.leak = torch.from_numpy(draws.leak).to(device).contiguous()
-            self.colouring = torch.from_numpy(channel.colouring.copy()).to(device)
+        remaining = torch.arange(self.steps, 0, -1, device=integers.device, dtype=dtype)
+        clock = remaining.clamp(max=layout.clock_horizon) / layout.clock_horizon
+        self.observations[..., layout.clock] = clock[:, None]
+        self.observations[0, :, self.symbol_at + layout.none_yet] = 1.0
+        self.symbols = torch.empty_like(integers)
+        self.states = integers.new_empty(self.steps + 1, batch)
+        self.states[0] = start
+        self.colours = torch.full_like(integers, -1)
+        talks = self._n_colours > 0 and not mute
+        self.leak: Tensor | None = leak if talks else None
+        self.colouring: Tensor | None = colouring if talks else None
 
     def observe(self, t: int) -> None:
         """Complete the observation of step `t` with what is known only now: the last emission."""
         if t:
-            self.observations[t].scatter_(1, self.symbol_at + self.symbols[t - 1][:, None], 1.0)
+            self._show(t, self.symbol_at, self.n_symbols, self.symbols[t - 1])
         if self.leak is not None and self.colouring is not None:
-            shown = self.leak[t].to(self.observations.dtype)[:, None]
-            colour = self.colouring[self.states[t]]
-            self.observations[t].scatter_(1, self.colour_at + colour[:, None], shown)
-            self.colours[t] = torch.where(self.leak[t], colour, -1)
+            self.colours[t] = torch.where(self.leak[t], self.colouring[self.states[t]], -1)
+            self._show(t, self.colour_at, self._n_colours, self.colours[t])
+
+    def _show(self, t: int, start: int, width: int, which: Tensor) -> None:
+        """Write which int[B] as one-hot columns; −1 is none of them."""
+        columns = torch.arange(width, device=which.device)
+        self.observations[t, :, start : start + width] = (which[:, None] == columns).to(self.observations.dtype)
 
     def emit(self, t: int, symbols: Tensor) -> None:
         self.symbols[t] = symbols

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,12 +15,23 @@ from rlstate.learning import kernels
 from rlstate.learning.encoders import make_encoder, recurrent_cell
 from rlstate.learning.objectives import Algorithm, Auxiliary, Batch, auxiliary_targets, objective
 from rlstate.learning.policy import Policy, build_policy
-from rlstate.learning.returns import broadcast, gae, normalized, reward_to_go, shaping_rewards, terminal_rewards
+from rlstate.learning.returns import (
+    broadcast,
+    gae,
+    normalized,
+    reward_to_go,
+    shaping_potential,
+    shaping_rewards,
+    terminal_rewards,
+)
 from rlstate.learning.rollout import Rollout, rollout
 
 
 class Diverged(RuntimeError):
     """A loss or a gradient stopped being finite. The weights are those before the offending update."""
+
+
+DIVERGED = "the gradient's norm is {norm} at iteration {iteration}; a smaller algorithm.learning_rate usually cures it"
 
 
 class Learner:
@@ -58,6 +70,7 @@ class Learner:
         self.optimizer = torch.optim.Adam(
             self._parameters, lr=self.algorithm.learning_rate, eps=self.algorithm.adam_eps, fused=True
         )
+        self._potential = shaping_potential(task.oracle).to(device) if shaping else None
         self.iteration = 0
 
     def iterate(self) -> dict[str, float]:
@@ -73,10 +86,7 @@ class Learner:
 
         figures = self.update(batch, self.minibatches())
         if not math.isfinite(figures["grad_norm"]):
-            raise Diverged(
-                f"the gradient's norm is {figures['grad_norm']} at iteration {self.iteration}; "
-                "a smaller algorithm.learning_rate usually cures it"
-            )
+            raise Diverged(DIVERGED.format(norm=figures["grad_norm"], iteration=self.iteration))
         self.iteration += 1
         return {"success": float(played.accepted.mean()), **figures}
 
@@ -103,43 +113,16 @@ class Learner:
             self.optimizer.step()
         return figures
 
-    @torch.no_grad()
     def credit(self, played: Rollout) -> Batch:
         """The advantages and value targets of a rollout, by the credit scheme (docs/definitions.md)."""
-        algorithm, gamma = self.algorithm, self.algorithm.discount
-        rewards = terminal_rewards(played.accepted, len(played.symbols))
-        if self.shaping:
-            rewards = rewards + shaping_rewards(self.task.oracle, played.states, gamma).to(rewards)
-        if algorithm.name == "a2c":
-            targets = broadcast(rewards) if algorithm.credit == "broadcast" else reward_to_go(rewards, gamma)
-            advantages = targets - played.values
-        else:
-            lam = 1.0 if algorithm.credit == "broadcast" else algorithm.gae_lambda
-            advantages = gae(rewards, played.values, gamma, lam)
-            targets = advantages + played.values
-            if algorithm.normalize:
-                advantages = normalized(advantages, played.controllable)
-        return Batch(
-            observations=played.observations,
-            controllable=played.controllable,
-            symbols=played.symbols,
-            log_probs=played.log_probs,
-            advantages=advantages,
-            targets=targets,
-            auxiliary=auxiliary_targets(self.auxiliary.name, played, self.task),
-        )
+        return credit(played, self.algorithm, self.auxiliary, self.task, self._potential)
 
     def minibatches(self) -> list[Tensor | None]:
         """The episodes of each update; None is the whole batch. A2C makes one update, PPO `epochs · minibatches`."""
-        algorithm = self.algorithm
-        if algorithm.name == "a2c":
-            return [None]
-        if algorithm.minibatches == 1:
-            return [None] * algorithm.epochs
-        shuffle = generator(self.seed, Stream.MINIBATCH, self.iteration)
-        device = next(self.policy.parameters()).device
-        orders = [torch.from_numpy(shuffle.permutation(algorithm.batch)).to(device) for _ in range(algorithm.epochs)]
-        return [episodes for order in orders for episodes in order.tensor_split(algorithm.minibatches)]
+        orders = shuffled(self.seed, self.iteration, self.algorithm)
+        if orders is not None:
+            orders = orders.to(next(self.policy.parameters()).device)
+        return minibatches(orders, self.algorithm)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides what comes next. Random streams are keyed by the iteration, so they need no saving."""
@@ -153,6 +136,53 @@ class Learner:
         self.policy.load_state_dict(state["policy"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.iteration = int(state["iteration"])
+
+
+@torch.no_grad()
+def credit(
+    played: Rollout, algorithm: Algorithm, auxiliary: Auxiliary, task: Task, potential: Tensor | None = None
+) -> Batch:
+    """What an update reads of a rollout. `potential` (`shaping_potential`) shapes the rewards; None: the task's own alone.
+
+    Of `task` only the numbers of its symbols, colours and states are used.
+    """
+    gamma = algorithm.discount
+    rewards = terminal_rewards(played.accepted, len(played.symbols))
+    if potential is not None:
+        rewards = rewards + shaping_rewards(potential, played.states, gamma).to(rewards.dtype)
+    if algorithm.name == "a2c":
+        targets = broadcast(rewards) if algorithm.credit == "broadcast" else reward_to_go(rewards, gamma)
+        advantages = targets - played.values
+    else:
+        lam = 1.0 if algorithm.credit == "broadcast" else algorithm.gae_lambda
+        advantages = gae(rewards, played.values, gamma, lam)
+        targets = advantages + played.values
+        if algorithm.normalize:
+            advantages = normalized(advantages, played.controllable)
+    return Batch(
+        observations=played.observations,
+        controllable=played.controllable,
+        symbols=played.symbols,
+        log_probs=played.log_probs,
+        advantages=advantages,
+        targets=targets,
+        auxiliary=auxiliary_targets(auxiliary.name, played, task),
+    )
+
+
+def shuffled(seed: int, iteration: int, algorithm: Algorithm) -> Tensor | None:
+    """int[epochs, B]: the order of the episodes in each epoch; None where every update takes the whole batch."""
+    if algorithm.name == "a2c" or algorithm.minibatches == 1:
+        return None
+    shuffle = generator(seed, Stream.MINIBATCH, iteration)
+    return torch.from_numpy(np.stack([shuffle.permutation(algorithm.batch) for _ in range(algorithm.epochs)]))
+
+
+def minibatches(orders: Tensor | None, algorithm: Algorithm) -> list[Tensor | None]:
+    """The episodes int[b] of each update, None for the whole batch, given `shuffled`'s orders."""
+    if orders is None:
+        return [None] * (1 if algorithm.name == "a2c" else algorithm.epochs)
+    return [episodes for order in orders.unbind() for episodes in order.tensor_split(algorithm.minibatches)]
 
 
 def new_policy(

@@ -10,7 +10,15 @@ import torch
 
 from rlstate.automata import zoo
 from rlstate.control import Oracle, Stream, Task, generator
-from rlstate.learning.returns import broadcast, gae, normalized, reward_to_go, shaping_rewards, terminal_rewards
+from rlstate.learning.returns import (
+    broadcast,
+    gae,
+    normalized,
+    reward_to_go,
+    shaping_potential,
+    shaping_rewards,
+    terminal_rewards,
+)
 
 T, B = 7, 5
 GRID = list(itertools.product([0.0, 0.5, 0.9, 0.99, 1.0], [0.0, 0.3, 0.95, 1.0]))
@@ -99,7 +107,7 @@ def test_shaping_leaves_gae_as_it_is(name, gamma, lam):
     """GAE(r + F, V − Φ) ≡ GAE(r, V): a critic that knows the potential sees nothing new."""
     task = Task(name, zoo.make(name), T)
     states = played_states(task)
-    shaping = shaping_rewards(task.oracle, states, gamma)
+    shaping = shaping_rewards(shaping_potential(task.oracle), states, gamma)
     potential = torch.from_numpy(np.asarray(task.oracle.value)[np.arange(T, 0, -1)[:, None], states[:-1].numpy()])
     rewards, value = terminal_rewards(accepted(), T), values()
     torch.testing.assert_close(gae(rewards + shaping, value - potential, gamma, lam), gae(rewards, value, gamma, lam))
@@ -109,7 +117,7 @@ def test_shaping_leaves_gae_as_it_is(name, gamma, lam):
 def test_shaping_telescopes_to_the_start_potential():
     """Σ γᵗ F_t = −Φ(s₀): under broadcast it is a constant, so it cannot help there; and Φ(terminal) = 0 whatever q_T is."""
     task = Task("mod_5", zoo.make("mod_5"), T)
-    shaping = shaping_rewards(task.oracle, played_states(task), 0.9)
+    shaping = shaping_rewards(shaping_potential(task.oracle), played_states(task), 0.9)
     total = (0.9 ** torch.arange(T, dtype=torch.float64)[:, None] * shaping).sum(0)
     torch.testing.assert_close(total, torch.full((B,), -float(Oracle(task.dfa, T, 0.5).optimal), dtype=torch.float64))
 

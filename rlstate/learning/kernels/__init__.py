@@ -116,7 +116,7 @@ def update(
     ]
     weights = [cell.weight_ih_l0, cell.weight_hh_l0, cell.bias_ih_l0, cell.bias_hh_l0]
     weights += [tensor for head in heads for tensor in (head.weight, head.bias)]
-    states = [_adam_state(optimizer, tensor) for tensor in weights]
+    states = [adam_state(optimizer, tensor) for tensor in weights]
     settings = optimizer.param_groups[0]
     real = ctypes.c_float if x.dtype == torch.float32 else ctypes.c_double
     reals = (algorithm.clip, algorithm.value, algorithm.entropy, weight, algorithm.max_grad_norm, settings["lr"],
@@ -145,7 +145,7 @@ def update(
     return figures
 
 
-def _adam_state(optimizer: torch.optim.Adam, parameter: Tensor) -> dict[str, Tensor]:
+def adam_state(optimizer: torch.optim.Adam, parameter: Tensor) -> dict[str, Tensor]:
     """Adam's own state of a parameter, made as Adam makes it at the first step."""
     state = optimizer.state[parameter]
     if not state:
