@@ -407,6 +407,7 @@ def test_a_mistake_is_one_sentence_and_status_2(tmp_path):
     for arguments, says in (
         (["task=modd_5"], "Unknown task 'modd_5'"),
         (["task.p_control=2"], "p_control=2"),
+        (["+experiment=credit"], "python -m rlstate.inspect parity"),
         (["task=mod_k", "task.k=1"], "at least 2"),
     ):
         done = command(tmp_path, *arguments, *SMALL)

@@ -40,6 +40,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         tables_mechanism.mined(rows),
         tables_mechanism.intervention(rows),
         tables_mechanism.credit(),
+        tables_mechanism.proposition_1(),
         all_runs(rows),
     ]
     return [table for table in found if table is not None]

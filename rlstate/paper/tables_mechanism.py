@@ -28,6 +28,7 @@ from rlstate.paper.notation import (
     there,
     yes,
 )
+from rlstate.paper.proposition_1 import NETWORKS, families, network_influence
 from rlstate.paper.rules import EMISSION, PPO, RECOVERED, STATE, setting
 from rlstate.paper.select import Cell, arm_of
 from rlstate.results import Row
@@ -152,17 +153,47 @@ def credit() -> Table:
         ),
     ):
         lines.append((name, "yes", *_profile(influence), "", theirs_too))
+    untrained = np.max([network_influence("parity", 5, seed) for seed in range(NETWORKS)], axis=0)
+    lines.append(("parity, untrained GRU", "yes", *_profile(untrained), "", "state-blind: 0"))
     return Table(
         "credit",
         "Appendix B How long the state matters",
         "Δ_r: by how much the chance of acceptance still depends on the present state with r steps to go, exact. Symbols are "
-        f"uniformly random, but in the last two rows, where a step is the agent's with probability {number(p_control)}: one "
-        "policy undoes the random symbols that it has seen, the other holds. *λ*: the rate per step that Proposition 2 promises "
-        "over the horizon, from its best block length; 1: none.",
+        f"uniformly random, but in the last three rows, where a step is the agent's with probability {number(p_control)}: one "
+        "policy undoes the random symbols that it has seen, one holds, one is the protocol's before training (every history "
+        f"of six steps, the largest Δ over them and over {NETWORKS} seeds). *λ*: the rate per step that Proposition 2 "
+        "promises over the horizon, from its best block length; 1: none.",
         ("task", "permutation", *(f"Δ_{r}" for r in _STEPS), "λ", "paper"),
         tuple(lines),
     )
 
 
 def _profile(influence: NDArray[np.float64]) -> list[str]:
-    return [small(float(influence[r - 1])) for r in _STEPS]
+    return [small(float(influence[r - 1])) if r <= len(influence) else UNDEFINED for r in _STEPS]
+
+
+def proposition_1() -> Table:
+    """Both sides of Proposition 1, exactly; no runs are needed."""
+    bounds = ("symbol_influence", "state_influence", "mean_state_influence")
+    lines = [
+        (each.policies, ", ".join(each.automata), str(each.steps),
+         *(_ratio(float(each.ratios(bound).max()), each.exceeded(bound)) for bound in bounds))
+        for each in families()
+    ]  # fmt: skip
+    return Table(
+        "proposition_1",
+        "Appendix B What bounds the credit of a step",
+        "‖E[R ∇log π(a|h)]‖ / (Δ · E‖∇log π(a|h)‖), the largest over the steps of all policies; the proposition says at most 1. "
+        "Where it is above 1: at how many steps. Exact, every history enumerated, networks with the gradient to all weights. "
+        "Three readings of Δ. *symbol*: how much the chance of acceptance hangs on the step's symbol, after the history where "
+        "it does so most (½ bounds it always). *state, history held*: how much it hangs on the state just after the step, what "
+        "was seen being held (1 bounds it always in permutation automata; elsewhere where no later choice reads the step's "
+        "symbol). *state, as written*: the same, averaged over what leads to a state (1 bounds it where no later choice reads "
+        "any symbol).",
+        ("policies", "automata", "steps", "symbol", "state, history held", "state, as written"),
+        tuple(lines),
+    )
+
+
+def _ratio(largest: float, exceeded: int) -> str:
+    return number(largest) + f" (above 1 at {exceeded})" * bool(exceeded)

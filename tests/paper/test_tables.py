@@ -107,7 +107,7 @@ def test_only_tables_with_runs_are_there(two_by_two):
         "heldout_lstm",
     }
     assert not absent & set(keys)
-    assert [each.key for each in tables([])] == ["credit"]
+    assert [each.key for each in tables([])] == ["credit", "proposition_1"]
 
 
 def test_success_at_4t(two_by_two):
@@ -348,6 +348,23 @@ def test_credit_needs_no_runs():
     assert line(found, "parity, replaying policy")[1:7] == [".500"] * 6
     # holding half of the steps: Δ_1 is 1 where the step is held, and where it is not by 1/3 as under random play
     assert line(found, "workflow_reconcile, holding")[1] == number(0.5 + 0.5 / 3, digits=3)
+    untrained = line(found, "parity, untrained GRU")[1:7]
+    assert untrained[4:] == ["–", "–"]  # histories of so many steps are too many
+    one, two, three, five = map(float, untrained[:4])
+    assert 0 < five < three / 5 < two / 25 < one / 125 < 0.5 / 125
+
+
+def test_proposition_1_needs_no_runs():
+    found = table([], "proposition_1")
+    held, written = (found.columns.index(name) for name in ("state, history held", "state, as written"))
+    for row in found.rows:
+        assert float(row[found.columns.index("symbol")]) <= 0.5
+        if "parity" in row[1]:
+            assert float(row[held]) < 1
+        if row[0] == "a distribution for each step":
+            assert float(row[written]) <= 0.5
+    assert found.rows[-2][held:] == (".25", "∞ (above 1 at 1)")
+    assert found.rows[-1][held:] == ("∞ (above 1 at 1)", ".50")
 
 
 # --- all runs -----------------------------------------------------------------------------------------------------
@@ -373,4 +390,4 @@ def test_rows_of_another_version_are_told_apart():
     row = all_runs([old]).rows[0]
     assert row[1] == "GRU, PPO × discounted; not the protocol: no algorithm.clip"
     assert row[9:] == ("–", "–")
-    assert [each.key for each in tables([old])] == ["credit", "all_runs"]
+    assert [each.key for each in tables([old])] == ["credit", "proposition_1", "all_runs"]
