@@ -3,6 +3,7 @@
     python scripts/benchmark.py                     # ratios against the peers and the floor (about five minutes)
     python scripts/benchmark.py --scale             # how the cost grows with runs, horizon, batch, width, symbols and states
     python scripts/benchmark.py --shares            # where the time of whole runs goes
+    python scripts/benchmark.py --stack cuda        # fleets that train as one on a device, against one core of the CPU
 
 Every figure is the median over rounds; in a round the compared programs run one after the other, each in a process of its own
 that is pinned to one core (the fleet: two). Peers are run where their folder and packages are there (`--peers`): a JAX
@@ -55,8 +56,11 @@ SCALES = {
 
 
 def measure(task: str, horizon: int, batch: int, hidden: int, encoder: str, algorithm: str, runs: int, threads: int,
-            kernels: str = "auto", iterations: int = 100) -> tuple[float, float]:  # fmt: skip
-    """Milliseconds an iteration of one run takes (wall time divided by runs and iterations), and peak memory in MiB."""
+            kernels: str = "auto", stack: str | None = None, iterations: int = 100) -> tuple[float, float]:  # fmt: skip
+    """Milliseconds an iteration of one run takes (wall time divided by runs and iterations), and peak memory in MiB.
+
+    `stack` is the device of a stack of the runs; None: each trains by itself. Its memory is the device's.
+    """
     import torch
 
     from rlstate.automata import zoo
@@ -83,6 +87,10 @@ def measure(task: str, horizon: int, batch: int, hidden: int, encoder: str, algo
                 self.learner.iterate()
             return self.remaining <= 0
 
+    if stack is not None:
+        learners = [Iterations(seed).learner for seed in range(runs)]
+        return _stacked(learners, stack, iterations)
+
     def failed(job: object, error: BaseException) -> None:
         raise error
 
@@ -95,6 +103,29 @@ def measure(task: str, horizon: int, batch: int, hidden: int, encoder: str, algo
             run_jobs(jobs, threads, failed)
             elapsed = time.perf_counter() - began
     return 1e3 * elapsed / iterations / runs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _stacked(learners: list, device: str, iterations: int) -> tuple[float, float]:
+    """What `measure` says, of a stack."""
+    import torch
+
+    from rlstate.learning.stack import Stack
+
+    warm_up = 10
+    workers = 0 if device == "cpu" else min(8, len(os.sched_getaffinity(0)))
+    together = Stack(learners, warm_up + iterations, device, workers)
+    for until in (warm_up, warm_up + iterations):
+        began = time.perf_counter()
+        while together.iteration < until:
+            together.iterate()
+        together.store()  # waits for the device
+        elapsed = time.perf_counter() - began
+    memory = (
+        torch.cuda.max_memory_allocated()
+        if device == "cuda"
+        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    )
+    return 1e3 * elapsed / iterations / len(learners), memory / 2**20
 
 
 def in_a_process(options: dict, cores: str) -> tuple[float, float]:
@@ -176,7 +207,22 @@ def shares() -> None:
               f"| {capacity:.1f} | {capacity / training:.3f} |", flush=True)  # fmt: skip
 
 
+def stack(device: str) -> None:
+    """Iterations a second of all runs of a stack, at the setting of the other tables."""
+    base, _ = in_a_process(SETTING, "0")
+    print(f"one core, fused kernels: {1e3 / base:.0f} iterations a second\n")
+    print(
+        "| runs | ms an iteration of all | iterations of a run a second | to one core | peak MiB |\n|---|---|---|---|---|"
+    )
+    for runs in (1, 8, 64, 512) if device == "cuda" else (1, 8, 32):
+        milliseconds, memory = in_a_process({**SETTING, "runs": runs, "stack": device, "iterations": 20}, "")
+        print(f"| {runs} | {milliseconds * runs:.1f} | {1e3 / milliseconds:.0f} | {base / milliseconds:.2f} "
+              f"| {memory:.0f} |", flush=True)  # fmt: skip
+
+
 def _pinned(cores: str) -> list[str]:
+    if not cores:  # all of them
+        return []
     available = ",".join(str(core) for core in sorted(os.sched_getaffinity(0)))
     wanted = ",".join(
         available.split(",")[int(core)] for core in cores.split(",") if int(core) < len(available.split(","))
@@ -190,11 +236,14 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "peers")
     parser.add_argument("--scale", action="store_true")
     parser.add_argument("--shares", action="store_true")
+    parser.add_argument("--stack", choices=("cuda", "cpu"))
     arguments = parser.parse_args()
     if arguments.scale:
         scale()
     elif arguments.shares:
         shares()
+    elif arguments.stack:
+        stack(arguments.stack)
     else:
         compare(arguments.peers, arguments.rounds)
 

@@ -254,18 +254,22 @@ class _Unrolled(nn.Module):
             zero = inputs.new_zeros(inputs.shape[1], self.weight_hh_l0.shape[1])
             carry = (zero, zero) if self.lstm else zero
         hidden = []
-        for t in range(len(x)):
+        for (
+            step
+        ) in inputs.unbind():  # and below `split`: their gradients are one operation, an index's is a full-sized array
             h = carry[0] if self.lstm else carry
             recurrent = nn.functional.linear(h, self.weight_hh_l0, self.bias_hh_l0)
-            carry = self._lstm(inputs[t] + recurrent, carry[1]) if self.lstm else self._gru(inputs[t], recurrent, h)
+            carry = self._lstm(step + recurrent, carry[1]) if self.lstm else self._gru(step, recurrent, h)
             hidden.append(carry[0] if self.lstm else carry)
         return torch.stack(hidden), carry
 
     @staticmethod
     def _gru(x: Tensor, recurrent: Tensor, h: Tensor) -> Tensor:
-        width = 2 * h.shape[-1]
-        reset, update = (x[:, :width] + recurrent[:, :width]).sigmoid().chunk(2, dim=-1)
-        candidate = (x[:, width:] + reset * recurrent[:, width:]).tanh()
+        width = h.shape[-1]
+        gates, candidate = x.split((2 * width, width), dim=-1)
+        recurrent_gates, recurrent_candidate = recurrent.split((2 * width, width), dim=-1)
+        reset, update = (gates + recurrent_gates).sigmoid().split(width, dim=-1)
+        candidate = (candidate + reset * recurrent_candidate).tanh()
         return candidate + update * (h - candidate)
 
     @staticmethod
