@@ -133,12 +133,13 @@ def _plan(config: dict[str, Any]) -> list[RunPlan]:
         raise ConfigurationError(f"shaping.name={config['shaping']['name']!r} is unknown; it can be none or oracle")
     probe = config["probe"]
     thresholds = Thresholds(float(probe["recovery"]), float(probe["val_n"]), float(probe["saturated"]))
-    device = resolve_device(config["device"])
     if not re.fullmatch(r"[\w.+-]+", str(config["name"])):
         raise ConfigurationError(f"name={config['name']!r} names a folder: use letters, digits, '.', '+', '-' and '_'")
 
+    tasks = _task_configs(config)
+    device = resolve_device(config["device"], len(tasks) * len(seeds))
     runs = []
-    for task_config in _task_configs(config):
+    for task_config in tasks:
         task = build_task(task_config, config["emission"])
         identity = configuration_hash(_decides(config, task))
         # Built once and thrown away: what cannot be built ends the command here, before anything is written.
@@ -273,14 +274,17 @@ def _task_content(task: Task) -> dict[str, Any]:
     }
 
 
-def resolve_device(device: str) -> str:
-    """auto | cpu | cuda → the device that is used.
+_FILLS_A_GPU = 64  # runs: by estimate, what 16 cores do in the time that a GPU takes for an iteration of however many
+
+
+def resolve_device(device: str, runs: int = 1) -> str:
+    """auto | cpu | cuda → the device that `runs` runs are trained on; auto is the GPU, where there is one, for large fleets.
 
     Raises:
         ConfigurationError: an unknown name, or cuda where there is none.
     """
     if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cuda" if runs >= _FILLS_A_GPU and torch.cuda.is_available() else "cpu"
     if device not in ("cpu", "cuda"):
         raise ConfigurationError(f"device={device!r} is unknown; it can be auto, cpu or cuda")
     if device == "cuda" and not torch.cuda.is_available():

@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import torch
 
 from rlstate.automata import DFA, save, zoo
 from rlstate.control import strata
 from rlstate.learning.objectives import Algorithm
-from rlstate.plan import ConfigurationError, plan
+from rlstate.plan import ConfigurationError, plan, resolve_device
 from rlstate.probes.verdict import Thresholds
 from rlstate.train import compose, configuration_folder, register_tasks
 
@@ -223,3 +224,14 @@ def test_documents_have_no_holes():
     root = configuration_folder().parent
     for path in [root / "README.md", *(root / "docs").glob("*.md")]:
         assert "@@" not in path.read_text(), path
+
+
+def test_auto_takes_a_gpu_for_a_large_fleet_only(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("auto", 3) == "cpu"
+    assert resolve_device("auto", 64) == "cuda"
+    assert resolve_device("cuda", 1) == "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert resolve_device("auto", 64) == "cpu"
+    with pytest.raises(ConfigurationError, match="sees no GPU"):
+        resolve_device("cuda", 64)

@@ -65,7 +65,7 @@ def test_runs_are_grouped_by_their_shapes_and_only_where_asked(tmp_path, monkeyp
         ["mod_5_hold", "mod_5_hold"],
     ]
     assert stackable(plan(config(tmp_path))) == []  # auto, on a CPU
-    monkeypatch.setattr("rlstate.plan.resolve_device", lambda device: "cuda")
+    monkeypatch.setattr("rlstate.plan.resolve_device", lambda device, runs: "cuda")
     assert len(stackable(plan(config(tmp_path)))) == 2
     assert stackable(plan(config(tmp_path, "stack=false"))) == []
     with pytest.raises(ConfigurationError, match="stack='perhaps' is unknown"):

@@ -12,6 +12,7 @@ largest, weights never.
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ from rlstate.learning.policy import Policy
 from rlstate.learning.returns import shaping_potential
 from rlstate.learning.rollout import Chance, Tables, World, play
 from rlstate.learning.trainer import Learner, credit, minibatches, shuffled
+
+log = logging.getLogger("rlstate")
 
 _WARM_UP = 3  # iterations before the graph is captured: libraries choose their algorithms and workspaces in them
 
@@ -104,15 +107,12 @@ class Stack:
                 self._chance[name].copy_(drawn, non_blocking=True)
             else:
                 self._chance[name] = drawn.to(self.device)
-        if self._graph is not None:
-            self._graph.replay()
-        elif self.device.type != "cuda" or self.iteration - self._began < _WARM_UP:
+        if self.device.type == "cuda" and self.iteration == self._began + _WARM_UP:
+            self._graph = self._captured()
+        if self._graph is None:
             self._step()
         else:
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-                self._step()
-            self._graph.replay()  # capturing has computed nothing
+            self._graph.replay()
         self.iteration += 1
 
     def store(self) -> list[tuple[dict[str, float], bool]]:
@@ -140,6 +140,17 @@ class Stack:
                 self._sums[name] += figure
             else:
                 self._sums[name] = figure.double()  # exact: how training was cut into pieces leaves no trace
+
+    def _captured(self) -> torch.cuda.CUDAGraph | None:
+        """`_step` as a graph; capturing computes nothing. None where it cannot be: `_step` itself does the same, slower."""
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                self._step()
+        except RuntimeError as error:
+            log.warning("an iteration could not be captured as a CUDA graph (%s); it runs step by step, slower", error)
+            return None
+        return graph
 
     def _stacked(self, tensors: Sequence[Tensor]) -> Tensor:
         return torch.stack(list(tensors)).to(self.device)
