@@ -12,6 +12,7 @@ largest, weights never.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -301,7 +302,8 @@ class _Chance(Dataset):
     """The random numbers of every run, by iteration: those that each run has alone."""
 
     def __init__(self, learners: Sequence[Learner]):
-        self._runs = [(each.task, each.seed, each.algorithm) for each in learners]
+        # Tasks anew, without the oracles that they have computed: this goes to other processes.
+        self._runs = [(dataclasses.replace(each.task), each.seed, each.algorithm) for each in learners]
 
     def __getitem__(self, iteration: int) -> dict[str, np.ndarray]:
         drawn = [task.draw(seed, Stream.TRAIN, iteration, algorithm.batch) for task, seed, algorithm in self._runs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +13,7 @@ from rlstate.automata import DFA, zoo
 from rlstate.control import EmissionChannel, Task
 from rlstate.learning import kernels
 from rlstate.learning.objectives import Algorithm, Auxiliary
-from rlstate.learning.stack import Stack, obstacle, shape
+from rlstate.learning.stack import Stack, _Chance, obstacle, shape
 from rlstate.learning.trainer import Learner
 
 PPO = Algorithm(batch=10, minibatches=4, adam_eps=1e-5)  # 4 does not divide 10: minibatches of two sizes
@@ -121,7 +122,8 @@ def test_company_makes_no_difference():
 
 
 def test_random_numbers_prepared_by_processes_are_the_same():
-    here, ahead = learners(), learners()
+    here, ahead = learners(shaping=True), learners(shaping=True)  # shaping has asked the oracle
+    pickle.loads(pickle.dumps(_Chance(ahead)))  # as processes that are not forked get it
     together(here, 3)
     together(ahead, 3, workers=2)
     for run, other in zip(here, ahead, strict=True):
