@@ -11,7 +11,6 @@ largest, weights never.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
@@ -27,12 +26,12 @@ from torch.utils.data import DataLoader, Dataset
 from rlstate.control import Stream
 from rlstate.control.task import Task
 from rlstate.learning import kernels
-from rlstate.learning.encoders import recurrent_cell
 from rlstate.learning.objectives import Auxiliary, Batch, objective
 from rlstate.learning.policy import Policy
 from rlstate.learning.returns import shaping_potential
 from rlstate.learning.rollout import Chance, Tables, World, play
 from rlstate.learning.trainer import Learner, credit, minibatches, shuffled
+from rlstate.learning.unrolled import unrolled
 
 log = logging.getLogger("rlstate")
 
@@ -50,7 +49,7 @@ def obstacle(learner: Learner) -> str | None:
     What fails there would fail in a stack: an operation without a run axis, one that asks for a number on the host, a tensor
     that an encoder keeps on a device of its own.
     """
-    if any(isinstance(each, nn.RNNBase) for each in _unrolled(copy.deepcopy(learner.policy)).modules()):
+    if any(isinstance(each, nn.RNNBase) for each in unrolled(learner.policy).modules()):
         return "PyTorch's recurrent modules have no run axis on a GPU"
     try:
         Stack([learner], learner.iteration + 1, "meta").iterate()
@@ -173,7 +172,7 @@ class _Program:
 
     def __init__(self, learner: Learner):
         self.task, self.algorithm, self.auxiliary = learner.task, learner.algorithm, learner.auxiliary
-        self.policy = _unrolled(copy.deepcopy(learner.policy))
+        self.policy = unrolled(learner.policy)
         self.names = [name for name, _ in self.policy.named_parameters()]
         self.shapes = [tuple(parameter.shape) for parameter in self.policy.parameters()]
         self._borrowed = _Borrowed(self.policy)
@@ -243,59 +242,6 @@ class _Borrowed(nn.Module):
 
     def forward(self, function: Any, *arguments: Any) -> Any:
         return function(self.policy, *arguments)
-
-
-class _Unrolled(nn.Module):
-    """A GRU or LSTM cell as the operations it is made of; PyTorch's own kernels have no run axis."""
-
-    weight_ih_l0: Tensor
-    weight_hh_l0: Tensor
-    bias_ih_l0: Tensor
-    bias_hh_l0: Tensor
-
-    def __init__(self, cell: nn.Module):
-        super().__init__()
-        self.lstm = isinstance(cell, nn.LSTM)
-        for name, parameter in cell.named_parameters():  # the same names, in the same order
-            self.register_parameter(name, parameter)
-
-    def forward(self, x: Tensor, carry: Any = None) -> tuple[Tensor, Any]:
-        """x float[T, B, I] → hidden states float[T, B, H], and what the next step needs."""
-        inputs = nn.functional.linear(x, self.weight_ih_l0, self.bias_ih_l0)
-        if carry is None:
-            zero = inputs.new_zeros(inputs.shape[1], self.weight_hh_l0.shape[1])
-            carry = (zero, zero) if self.lstm else zero
-        hidden = []
-        for (
-            step
-        ) in inputs.unbind():  # and below `split`: their gradients are one operation, an index's is a full-sized array
-            h = carry[0] if self.lstm else carry
-            recurrent = nn.functional.linear(h, self.weight_hh_l0, self.bias_hh_l0)
-            carry = self._lstm(step + recurrent, carry[1]) if self.lstm else self._gru(step, recurrent, h)
-            hidden.append(carry[0] if self.lstm else carry)
-        return torch.stack(hidden), carry
-
-    @staticmethod
-    def _gru(x: Tensor, recurrent: Tensor, h: Tensor) -> Tensor:
-        width = h.shape[-1]
-        gates, candidate = x.split((2 * width, width), dim=-1)
-        recurrent_gates, recurrent_candidate = recurrent.split((2 * width, width), dim=-1)
-        reset, update = (gates + recurrent_gates).sigmoid().split(width, dim=-1)
-        candidate = (candidate + reset * recurrent_candidate).tanh()
-        return candidate + update * (h - candidate)
-
-    @staticmethod
-    def _lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        i, f, g, o = gates.chunk(4, dim=-1)
-        cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
-        return o.sigmoid() * cell.tanh(), cell
-
-
-def _unrolled(policy: Policy) -> Policy:
-    cell = recurrent_cell(policy.encoder)
-    if cell is not None:
-        policy.encoder.cell = _Unrolled(cell)
-    return policy
 
 
 class _Chance(Dataset):

@@ -15,6 +15,7 @@ from rlstate.learning import kernels
 from rlstate.learning.objectives import Algorithm, Auxiliary
 from rlstate.learning.stack import Stack, _Chance, obstacle, shape
 from rlstate.learning.trainer import Learner
+from rlstate.learning.unrolled import Unrolled
 
 PPO = Algorithm(batch=10, minibatches=4, adam_eps=1e-5)  # 4 does not divide 10: minibatches of two sizes
 ENCODERS = {
@@ -196,3 +197,13 @@ def test_what_stands_in_the_way_of_stacking_is_said_beforehand(habit, says):
         alone([learner], 2)
         together([twin], 2)
         torch.testing.assert_close(weights(twin), weights(learner))
+
+
+@pytest.mark.parametrize("cell", [nn.GRU(3, 5).double(), nn.LSTM(3, 5).double()])
+def test_unrolled_cells_are_pytorchs(cell):
+    x = torch.randn(7, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    mine, carry = Unrolled(cell)(x)
+    torch.testing.assert_close(mine, cell(x)[0])
+    first, carry = Unrolled(cell)(x[:3])  # and a step at a time
+    rest, _ = Unrolled(cell)(x[3:], carry)
+    torch.testing.assert_close(torch.cat([first, rest]), mine)
