@@ -33,9 +33,8 @@ class Unrolled(nn.Module):
             zero = inputs.new_zeros(inputs.shape[1], self.weight_hh_l0.shape[1])
             carry = (zero, zero) if self.lstm else zero
         hidden = []
-        for (
-            step
-        ) in inputs.unbind():  # and below `split`: their gradients are one operation, an index's is a full-sized array
+        # `unbind`, and `split` below: their gradients are one operation, an index's is an array of the full size.
+        for step in inputs.unbind():
             h = carry[0] if self.lstm else carry
             recurrent = nn.functional.linear(h, self.weight_hh_l0, self.bias_hh_l0)
             carry = self._lstm(step + recurrent, carry[1]) if self.lstm else self._gru(step, recurrent, h)
