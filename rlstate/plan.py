@@ -47,7 +47,7 @@ class RunPlan:
     encoder: dict[str, Any]
     algorithm: Algorithm
     auxiliary: Auxiliary
-    shaping: bool
+    shaping: str
     iterations: int
     device: str
     thresholds: Thresholds
@@ -128,9 +128,7 @@ def _plan(config: dict[str, Any]) -> list[RunPlan]:
         _whole("encoder.hidden", config["encoder"]["hidden"])
     algorithm = _dataclass(Algorithm, config["algorithm"], "algorithm")
     auxiliary = _dataclass(Auxiliary, config["auxiliary"], "auxiliary")
-    shaping = {"none": False, "oracle": True}.get(config["shaping"]["name"])
-    if shaping is None:
-        raise ConfigurationError(f"shaping.name={config['shaping']['name']!r} is unknown; it can be none or oracle")
+    shaping = str(config["shaping"]["name"])
     probe = config["probe"]
     thresholds = Thresholds(float(probe["recovery"]), float(probe["val_n"]), float(probe["saturated"]))
     if not re.fullmatch(r"[\w.+-]+", str(config["name"])):

@@ -171,7 +171,7 @@ def test_every_number_of_a_report_is_the_trees(tmp_path, configs, monkeypatch, c
         "parity", HASHES["state"], "1", "1.000", "+1.000", ".900", "+.400", ".800", "–", "+.050", "1.000", ".980", ".600",
         ".100", "solved"]  # fmt: skip
     assert cells_of(told, "`table1`")[2] == "2 of 80"
-    assert cells_of(told, "`shaping`")[2] == "2 of 20"
+    assert cells_of(told, "`shaping`")[2] == "2 of 30"
     assert "Means on parity: – → +.20 → – → +.40." in told
     assert f"* `paper/{HASHES['ppo']}/parity/seed=2`: not finished, at least 950 iterations done" in told
     assert f"* `paper/{HASHES['state']}/parity/seed=3`: failed at iteration 40: no memory" in told

@@ -42,18 +42,32 @@ def _discounting(steps: int, gamma: float, like: Tensor) -> Tensor:
     return torch.where(t >= t[:, None], gamma ** (t - t[:, None]).clamp(min=0).to(like.dtype), 0.0).to(like.dtype)
 
 
-def shaping_potential(oracle: Oracle) -> Tensor:
-    """float64[T + 1, Q]: Φ at step t = 0…T, the oracle's value at the T − t steps remaining, and 0 at the last.
+SHAPING = ("none", "oracle", "acceptance")
 
-    The terminal potential is 0 whatever the state is (Grześ, 2017): keeping Φ(q_T) would be a second terminal reward.
+
+def shaping_potential(name: str, oracle: Oracle) -> Tensor | None:
+    """float64[T + 1, Q]: Φ at step t = 0…T; None for `none`.
+
+    `oracle`: the oracle's value at the T − t steps remaining (paper §5.2). `acceptance`: 1 where the state accepts, whatever
+    remains; a control, which tells the state where the oracle's value does not (on parity both states are worth the same until
+    the last step). The terminal potential is 0 whatever the state is (Grześ, 2017): keeping Φ(q_T) would be a second terminal
+    reward.
+
+    Raises:
+        ValueError: another name.
     """
-    potential = np.array(oracle.value[np.arange(oracle.horizon, -1, -1)])
+    if name not in SHAPING:
+        raise ValueError(f"shaping.name={name!r} is unknown; it can be {', '.join(SHAPING)}")
+    if name == "none":
+        return None
+    remaining = np.arange(oracle.horizon, -1, -1)
+    potential = np.array(oracle.value[remaining if name == "oracle" else np.zeros_like(remaining)])
     potential[-1] = 0.0
     return torch.from_numpy(potential)
 
 
 def shaping_rewards(potential: Tensor, states: Tensor, gamma: float) -> Tensor:
-    """float[T, B]: oracle-potential shaping F_t = γΦ(q_{t+1}) − Φ(q_t) for states int[T + 1, B] (paper §5.2; Ng et al., 1999).
+    """float[T, B]: potential-based shaping F_t = γΦ(q_{t+1}) − Φ(q_t) for states int[T + 1, B] (paper §5.2; Ng et al., 1999).
 
     `gamma` must be the return's own.
     """

@@ -28,7 +28,6 @@ from rlstate.control.task import Task
 from rlstate.learning import kernels
 from rlstate.learning.objectives import Auxiliary, Batch, objective
 from rlstate.learning.policy import Policy
-from rlstate.learning.returns import shaping_potential
 from rlstate.learning.rollout import Chance, Tables, World, play
 from rlstate.learning.trainer import Learner, credit, minibatches, shuffled
 from rlstate.learning.unrolled import unrolled
@@ -294,7 +293,7 @@ def _restore(learner: Learner, state: State) -> None:
 def _task_tables(learner: Learner) -> dict[str, Tensor]:
     """An automaton as `iteration` reads it, and the shaping potential where there is one."""
     tables = Tables.of(learner.task, next(learner.policy.parameters()))._asdict()
-    return tables | ({"potential": shaping_potential(learner.task.oracle)} if learner.shaping else {})
+    return tables | ({} if learner.potential is None else {"potential": learner.potential})
 
 
 def _padded(tables: Sequence[dict[str, Tensor]], device: torch.device) -> dict[str, Tensor]:

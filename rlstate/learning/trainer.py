@@ -42,7 +42,7 @@ class Learner:
 
     Args:
         encoder: name or dotted path, and parameters, as `make_encoder` takes them.
-        shaping: add the oracle-potential reward; needs `algorithm.credit == "discounted"`.
+        shaping: the potential whose reward is added (`returns.SHAPING`); needs `algorithm.credit == "discounted"`.
     """
 
     def __init__(
@@ -52,16 +52,17 @@ class Learner:
         encoder: dict[str, Any] | None = None,
         algorithm: Algorithm | None = None,
         auxiliary: Auxiliary | None = None,
-        shaping: bool = False,
+        shaping: str = "none",
         device: str | torch.device = "cpu",
         dtype: torch.dtype = torch.float32,
     ):
         self.task, self.seed, self.shaping = task, seed, shaping
         self.algorithm = algorithm or Algorithm()
         self.auxiliary = auxiliary or Auxiliary()
-        if shaping and self.algorithm.credit == "broadcast":
+        potential = None if shaping == "none" else shaping_potential(shaping, task.oracle)
+        if potential is not None and self.algorithm.credit == "broadcast":
             raise ValueError(
-                "shaping=oracle with algorithm.credit=broadcast changes nothing: the shaping rewards of an episode add up to "
+                f"shaping={shaping} with algorithm.credit=broadcast changes nothing: the shaping rewards of an episode add up to "
                 "a constant; use algorithm.credit=discounted or shaping=none"
             )
         self.encoder_config = dict(encoder or {"name": "gru", "hidden": 64})
@@ -70,7 +71,7 @@ class Learner:
         self.optimizer = torch.optim.Adam(
             self._parameters, lr=self.algorithm.learning_rate, eps=self.algorithm.adam_eps, fused=True
         )
-        self._potential = shaping_potential(task.oracle).to(device) if shaping else None
+        self.potential = None if potential is None else potential.to(device)
         self.iteration = 0
 
     def iterate(self) -> dict[str, float]:
@@ -115,7 +116,7 @@ class Learner:
 
     def credit(self, played: Rollout) -> Batch:
         """The advantages and value targets of a rollout, by the credit scheme (docs/definitions.md)."""
-        return credit(played, self.algorithm, self.auxiliary, self.task, self._potential)
+        return credit(played, self.algorithm, self.auxiliary, self.task, self.potential)
 
     def minibatches(self) -> list[Tensor | None]:
         """The episodes of each update; None is the whole batch. A2C makes one update, PPO `epochs · minibatches`."""

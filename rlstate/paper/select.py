@@ -35,7 +35,7 @@ class Arm:
     encoder: str = "gru"  # lstm, window_mlp, transformer
     auxiliary: str = "none"  # state, emission
     beta: float = 0.0
-    shaping: str = "none"  # oracle
+    shaping: str = "none"  # oracle, acceptance
     iterations: int = 6000
 
     def overrides(self) -> list[str]:

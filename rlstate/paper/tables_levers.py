@@ -22,18 +22,20 @@ def shaping(rows: Sequence[Row]) -> Table | None:
     for name, arm, theirs in (
         ("PPO", PPO, {task: targets.TABLE1_GAP[task, "ppo", "discounted"] for task in PAIR}),
         ("PPO + oracle shaping", shaped, targets.SHAPING_GAP),
+        ("PPO + acceptance shaping", replace(PPO, shaping="acceptance"), {}),
         ("PPO + state auxiliary", STATE, targets.STATE_AUXILIARY_GAP),
     ):
         line = [name]
         for task in PAIR:
             found = wanted.cell(task, arm, "auxiliary" if arm == STATE else "shaping")
-            line += [seeds(found, "val_n"), seeds(found, "probe_gap"), printed(theirs[task], signed=True)]
+            line += [seeds(found, "val_n"), seeds(found, "probe_gap"), printed(theirs.get(task), signed=True)]
             line.append(seeds(found, "recovery"))
         lines.append(tuple(line))
     return Table(
         "shaping",
         "§5.2 The shaping ladder",
-        f"Reward shaped by the oracle's value, beside the privileged auxiliary as the ceiling. {NOTATION} {PAPER}",
+        "Reward shaped by the oracle's value, beside the privileged auxiliary as the ceiling. *Acceptance*, a control of ours: "
+        f"Φ is 1 where the state accepts, at every step. {NOTATION} {PAPER}",
         (
             "arm",
             *("paper" if what == "paper" else f"{task} {what}" for task in PAIR

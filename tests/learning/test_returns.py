@@ -107,7 +107,7 @@ def test_shaping_leaves_gae_as_it_is(name, gamma, lam):
     """GAE(r + F, V − Φ) ≡ GAE(r, V): a critic that knows the potential sees nothing new."""
     task = Task(name, zoo.make(name), T)
     states = played_states(task)
-    shaping = shaping_rewards(shaping_potential(task.oracle), states, gamma)
+    shaping = shaping_rewards(shaping_potential("oracle", task.oracle), states, gamma)
     potential = torch.from_numpy(np.asarray(task.oracle.value)[np.arange(T, 0, -1)[:, None], states[:-1].numpy()])
     rewards, value = terminal_rewards(accepted(), T), values()
     torch.testing.assert_close(gae(rewards + shaping, value - potential, gamma, lam), gae(rewards, value, gamma, lam))
@@ -117,9 +117,25 @@ def test_shaping_leaves_gae_as_it_is(name, gamma, lam):
 def test_shaping_telescopes_to_the_start_potential():
     """Σ γᵗ F_t = −Φ(s₀): under broadcast it is a constant, so it cannot help there; and Φ(terminal) = 0 whatever q_T is."""
     task = Task("mod_5", zoo.make("mod_5"), T)
-    shaping = shaping_rewards(shaping_potential(task.oracle), played_states(task), 0.9)
+    shaping = shaping_rewards(shaping_potential("oracle", task.oracle), played_states(task), 0.9)
     total = (0.9 ** torch.arange(T, dtype=torch.float64)[:, None] * shaping).sum(0)
     torch.testing.assert_close(total, torch.full((B,), -float(Oracle(task.dfa, T, 0.5).optimal), dtype=torch.float64))
+
+
+def test_on_parity_the_oracles_value_says_nothing_before_the_last_step():
+    """Both states are worth .75 until then: the paper's potential (§5.2) adds a constant, the acceptance potential the state."""
+    task = Task("parity", zoo.make("parity"), T)
+    states, gamma = played_states(task), 0.9
+    oracle = shaping_rewards(shaping_potential("oracle", task.oracle), states, gamma)
+    torch.testing.assert_close(oracle[:-1], torch.full((T - 1, B), (gamma - 1) * 0.75, dtype=torch.float64))
+    torch.testing.assert_close(oracle[-1], torch.full((B,), -0.75, dtype=torch.float64))
+    even = (states == 0).double()
+    acceptance = shaping_rewards(shaping_potential("acceptance", task.oracle), states, gamma)
+    torch.testing.assert_close(acceptance[:-1], gamma * even[1:-1] - even[:-2])
+    torch.testing.assert_close(acceptance[-1], -even[-2])
+    assert shaping_potential("none", task.oracle) is None
+    with pytest.raises(ValueError, match="'value' is unknown"):
+        shaping_potential("value", task.oracle)
 
 
 # --- normalization ----------------------------------------------------------------------------------------------------

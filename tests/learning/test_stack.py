@@ -40,7 +40,7 @@ def learners(
     encoder: str = "gru",
     algorithm: Algorithm = PPO,
     auxiliary: Auxiliary | None = None,
-    shaping: bool = False,
+    shaping: str = "none",
     beta: float = 0.0,
     dtype: torch.dtype = torch.float64,
 ) -> list[Learner]:
@@ -85,7 +85,7 @@ SETTINGS = {
     "state auxiliary": {"auxiliary": Auxiliary("state"), "names": ("mod_3", "mod_3")},
     "emission auxiliary": {"auxiliary": Auxiliary("emission", 0.5)},
     "emission auxiliary, a channel": {"auxiliary": Auxiliary("emission"), "beta": 0.4, "names": ("mod_5", "mod_5")},
-    "shaping": {"shaping": True},
+    "shaping": {"shaping": "oracle"},
 }
 
 
@@ -123,7 +123,7 @@ def test_company_makes_no_difference():
 
 
 def test_random_numbers_prepared_by_processes_are_the_same():
-    here, ahead = learners(shaping=True), learners(shaping=True)  # shaping has asked the oracle
+    here, ahead = learners(shaping="oracle"), learners(shaping="oracle")  # shaping has asked the oracle
     pickle.loads(pickle.dumps(_Chance(ahead)))  # as processes that are not forked get it
     together(here, 3)
     together(ahead, 3, workers=2)

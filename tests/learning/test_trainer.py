@@ -30,7 +30,7 @@ def task(name: str = "mod_3", horizon: int = 6, beta: float = 0.0) -> Task:
 
 
 def learner(
-    name="mod_3", seed=0, encoder="gru", beta=0.0, auxiliary="none", shaping=False, dtype=torch.float64, **algorithm
+    name="mod_3", seed=0, encoder="gru", beta=0.0, auxiliary="none", shaping="none", dtype=torch.float64, **algorithm
 ):
     algorithm = {"batch": 16, **algorithm}
     return Learner(
@@ -139,12 +139,12 @@ def test_extreme_logits_stay_finite():
 
 
 def test_shaping_changes_the_credit_and_not_the_success():
-    plain, shaped = learner(), learner(shaping=True)
+    plain, shaped = learner(), learner(shaping="oracle")
     figures = plain.iterate(), shaped.iterate()
     assert figures[0]["success"] == figures[1]["success"]
     assert not torch.equal(weights(plain), weights(shaped))
     with pytest.raises(ValueError, match="broadcast changes nothing"):
-        learner(shaping=True, credit="broadcast")
+        learner(shaping="oracle", credit="broadcast")
 
 
 # --- auxiliaries ------------------------------------------------------------------------------------------------------
