@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tqdm.auto import tqdm
 from rlstate.automata import load as load_automaton
 from rlstate.control import EmissionChannel
 from rlstate.control.task import Task
+from rlstate.figures import run_figure
 from rlstate.fleet import Job, run_jobs
 from rlstate.learning import kernels
 from rlstate.learning.objectives import Auxiliary
@@ -89,12 +90,17 @@ def run(config: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _finished(plan: RunPlan) -> dict[str, Any] | None:
-    """The result of a run that is finished already, judged by the thresholds that are asked for now."""
-    result = plan.folder.read_result()
-    if result is None or result["thresholds"] == asdict(plan.thresholds):
-        return result
-    result = judged(result, plan.thresholds)
-    plan.folder.write_result(result)
+    """The result of a run that is finished already, judged by the thresholds that are asked for now and today's rule."""
+    written = plan.folder.read_result()
+    if written is None:
+        return None
+    result = judged(written, plan.thresholds)
+    if result != written:
+        try:
+            plan.folder.write_result(result)
+            run_figure(plan.folder)  # its title is the verdict
+        except OSError as error:
+            log.warning("%s cannot be written (%s): it keeps the verdict it had", plan.folder.path, error.strerror)
     return result
 
 

@@ -13,7 +13,7 @@ from rlstate.runlog import RunFolder
 
 
 def run_figure(folder: RunFolder) -> Path:
-    """`curves.png`: success against the oracle's optimal and random lines, and the probe gap over training."""
+    """`curves.png`: success against the oracle's optimal and random lines; the probe gap over training (dashed: untrained)."""
     result = folder.read_result()
     if result is None:
         raise FileNotFoundError(f"{folder.path} has no result yet: a figure is drawn of a finished run")
@@ -52,6 +52,11 @@ def draw_run(rows: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> An
     bottom.plot(
         [row["iteration"] for row in drawn], [row["probe_gap"] for row in drawn], color=ORANGE, marker="o", markersize=4
     )
+    untrained = result.get("controls", {}).get("untrained", {}).get("gap")
+    if untrained is not None:
+        bottom.axhline(untrained, color=GREY, linewidth=1.2, linestyle="--")
+        bottom.text(1.01, untrained, "untrained", color=GREY, fontsize=8, va="center",
+                    transform=bottom.get_yaxis_transform())  # fmt: skip
     bottom.set_ylabel("probe gap")
     bottom.set_xlabel("iteration")
     for axis in (top, bottom):

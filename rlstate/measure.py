@@ -43,7 +43,8 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
     saturated = None if reached is None else reached >= plan.thresholds.capacity
     idle = learned_nothing(greedy.gain, greedy.gain_se)
     diagnostic = is_diagnostic(task.dfa, task.horizon, task.p_control)
-    decision = verdict(probe.recovery, greedy.val_n, idle, saturated, plan.thresholds, diagnostic)
+    untrained_recovery = suite["untrained"]["recovery"]
+    decision = verdict(probe.recovery, greedy.val_n, idle, saturated, plan.thresholds, diagnostic, untrained_recovery)
     notes = [*decision.notes, *probe.notes]
     if not diagnostic:
         notes.append("not diagnostic: random play is (nearly) optimal at T or at 4T, so success says nothing here")
@@ -64,6 +65,7 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
         "probe_balanced": probe.balanced,
         "recovery": probe.recovery,
         "recovery_balanced": probe.recovery_balanced,
+        "untrained_recovery": untrained_recovery,
         "selectivity": suite["selectivity"],
         "capacity_accuracy": reached,
         "capacity_saturated": saturated,
@@ -88,9 +90,18 @@ def measure(policy: Policy, plan: RunPlan, capacity: Mapping[str, Any] | None) -
 
 
 def judged(result: Mapping[str, Any], thresholds: Thresholds) -> dict[str, Any]:
-    """A result with the verdict that `thresholds` give its figures: they name what came out, and can change afterwards."""
+    """A result with the verdict that `thresholds` and today's rule give its figures: both can change after a run.
+
+    A result of a version that had no `recovery` keeps the verdict that it has.
+    """
     reached = result.get("capacity_accuracy")
-    figures = {**result, "capacity_saturated": None if reached is None else reached >= thresholds.capacity}
+    figures = {
+        **result,
+        "untrained_recovery": result.get("controls", {}).get("untrained", {}).get("recovery"),
+        "capacity_saturated": None if reached is None else reached >= thresholds.capacity,
+    }
+    if "recovery" not in result:
+        return {**figures, "thresholds": asdict(thresholds)}
     return {**figures, "verdict": str(seed_averaged([figures], thresholds)), "thresholds": asdict(thresholds)}
 
 

@@ -13,14 +13,15 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rlstate.console import ended
 from rlstate.output import write_atomically
+from rlstate.paper.experiments import outside
 from rlstate.paper.overview import Unfinished
 from rlstate.paper.page import page
-from rlstate.probes.verdict import Thresholds
 from rlstate.results import FILE, Row, finished, kept, merged, read_rows, unfinished, write_rows
 from rlstate.runlog import RunFolder, set_aside
 from rlstate.summary import table
@@ -49,6 +50,8 @@ def main() -> int:
     if len(rows) <= MOST_ON_SCREEN or arguments.no_page:
         print(table([as_result(row) for row in rows], hashes=True))
         print(differences(rows))
+    if told := outside(rows):
+        print(told + "\n")
     if arguments.csv:
         write_atomically(Path(arguments.csv), as_csv(rows).encode())
     if not arguments.no_page:
@@ -85,28 +88,18 @@ def _foreign(line: str) -> bool:
 
 def as_result(row: Row) -> dict[str, Any]:
     """The row under the names of `result.json`, as far as tables and verdicts need them."""
-    reached = [row["capacity"], row["capacity_ood"]]
-    capacity = None if None in reached else min(reached)  # type: ignore[type-var]
-    usual = Thresholds()
-    thresholds = Thresholds(
-        recovery=row.config.get("probe.recovery", usual.recovery),
-        val_n=row.config.get("probe.val_n", usual.val_n),
-        capacity=row.config.get("probe.saturated", usual.capacity),
-    )
     return {
-        **row.figures,
+        **row.to_judge,
         "task": row.task,
         "seed": row.seed,
         "hash": row.hash,
         "verdict": row.verdict,
         "notes": row.notes,
-        "diagnostic": row.diagnostic,
         "probe_balanced": row["balanced"],
-        "capacity_accuracy": capacity,
-        "capacity_saturated": None if capacity is None else capacity >= thresholds.capacity,
+        "capacity_accuracy": row.capacity,
         "intervention_success": row["intervention"],
         "intervention_control": row["intervention_random"],
-        "thresholds": vars(thresholds),
+        "thresholds": asdict(row.thresholds),
     }
 
 

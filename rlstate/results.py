@@ -1,7 +1,8 @@
 """Finished runs as rows: what every table, figure and claim is made of.
 
 A run tree (`result.json`, `config.yaml`, `metrics.jsonl` of each run) and a `results.jsonl` hold the same rows; the second is
-small enough to be committed, and all that is left where the tree is gone.
+small enough to be committed, and all that is left where the tree is gone. Either way a run is judged when it is read: its verdict
+is what today's rule makes of its figures, whichever version measured them.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from rlstate.output import jsonable, write_atomically
+from rlstate.probes.verdict import Thresholds, seed_averaged
 from rlstate.runlog import RunFolder, find_runs
 
 log = logging.getLogger("rlstate")
@@ -36,6 +38,7 @@ _FIGURES = {
     "majority": "probe.majority",
     "sampled_gap": "controls.sampled.gap",
     "untrained_gap": "controls.untrained.gap",
+    "untrained_recovery": "controls.untrained.recovery",
     "input_gap": "controls.input.gap",
     "input_last_k_gap": "controls.input_last_k.gap",
     "quotient_classes": "controls.quotient_classes",
@@ -51,6 +54,8 @@ _FIGURES = {
     "intervention_shuffled": "intervention.shuffled",
     "intervention_examples": "intervention.examples",
 }
+# threshold: the configuration key that sets it
+_THRESHOLDS = {"recovery": "probe.recovery", "val_n": "probe.val_n", "capacity": "probe.saturated"}
 UNTOLD = ("name", "tasks", "seeds", "device", "kernels", "stack", "threads", "logger", "paths", "checkpoint_every", "log_every",
            "export", "dry_run")  # fmt: skip
 
@@ -84,6 +89,23 @@ class Row:
     def key(self) -> tuple[str, str, int]:
         return self.hash, self.task, self.seed
 
+    @property
+    def thresholds(self) -> Thresholds:
+        return Thresholds(**{name: self.config[key] for name, key in _THRESHOLDS.items() if key in self.config})
+
+    @property
+    def to_judge(self) -> dict[str, Any]:
+        """What a verdict needs: the figures, whether capacity is saturated, and whether the task is diagnostic."""
+        reached = self.capacity
+        saturated = None if reached is None else reached >= self.thresholds.capacity
+        return {**self.figures, "capacity_saturated": saturated, "diagnostic": self.diagnostic}
+
+    @property
+    def capacity(self) -> float | None:
+        """Supervised accuracy, the lower of T and 4T."""
+        at_t, at_4t = self["capacity"], self["capacity_ood"]
+        return None if at_t is None or at_4t is None else min(at_t, at_4t)
+
     def __getitem__(self, figure: str) -> float | None:
         return self.figures.get(figure)
 
@@ -99,14 +121,16 @@ def row(folder: RunFolder) -> Row | None:
         for point in folder.read_metrics()
         if point.get("greedy_success") is not None
     ]
+    config = {key: value for key, value in flat(folder.read_config()).items() if key.split(".")[0] not in UNTOLD}
+    config |= {_THRESHOLDS[name]: value for name, value in result.get("thresholds", {}).items() if name in _THRESHOLDS}
     seconds = [result.get(key) for key in ("training_seconds", "measuring_seconds")]
-    return Row(
+    found = Row(
         experiment=result["experiment"],
         hash=result["hash"],
         task=result["task"],
         seed=int(result["seed"]),
         verdict=result["verdict"],
-        config={key: value for key, value in flat(folder.read_config()).items() if key.split(".")[0] not in UNTOLD},
+        config=config,
         figures={name: _rounded(_at(result, path)) for name, path in _FIGURES.items()},
         oracle={name: _rounded(value) for name, value in oracle.items()},
         curve=[[_rounded(value) for value in point] for point in curve],
@@ -115,6 +139,19 @@ def row(folder: RunFolder) -> Row | None:
         seconds=None if None in seconds else round(sum(seconds), 1),  # type: ignore[arg-type]
         commit=result.get("commit"),
     )
+    return _judged(found)
+
+
+def _judged(row: Row) -> Row:
+    """The row with the verdict of today's rule, and with the untrained network's recovery where a version kept its gap alone.
+
+    The probe and that control have the same labels, episodes and split, and so one majority class. A row whose recovery is
+    undefined, or of a version that did not have it, keeps its verdict.
+    """
+    gap, majority = row["untrained_gap"], row["majority"]
+    if "untrained_recovery" not in row.figures and gap is not None and majority is not None:
+        row = replace(row, figures={**row.figures, "untrained_recovery": _rounded(gap / (1.0 - majority))})
+    return row if row["recovery"] is None else replace(row, verdict=str(seed_averaged([row.to_judge], row.thresholds)))
 
 
 def collect(root: str | Path) -> list[Row]:
@@ -158,7 +195,7 @@ def read_rows(path: str | Path) -> list[Row]:
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         try:
             given = json.loads(line)
-            rows.append(Row(**{key: value for key, value in given.items() if key in known}))
+            rows.append(_judged(Row(**{key: value for key, value in given.items() if key in known})))
         except (ValueError, TypeError, AttributeError) as error:
             log.warning("%s, line %d is left out: it is no row of this version (%s)", path, number, error)
     return rows

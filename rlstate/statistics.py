@@ -1,7 +1,7 @@
 """Intervals over seeds, differences between paired arms, proportions, rank correlation, ROC-AUC: what three to ten seeds allow.
 
-A cell of seeds has a t interval, which keeps its promise at n = 3; a percentile bootstrap of three values covers about three in
-four instead of 95 %, and stands here only because the paper's Table 1 uses it. The bootstrap is for aggregates over many tasks.
+A cell of seeds has a t interval, which keeps its promise at n = 3, where a percentile bootstrap (the paper's, in its Table 1)
+covers about three in four instead of 95 %. The bootstrap is for aggregates over many tasks.
 """
 
 from __future__ import annotations
@@ -40,23 +40,6 @@ class Correlation(NamedTuple):
     p: float
     n: int
     exact: bool
-
-
-def mean_interval(
-    values: Sequence[float], confidence: float = 0.95, resamples: int = 10_000
-) -> tuple[float, float, float]:
-    """Mean and its percentile bootstrap interval over seeds, the paper's (Table 1). One value: no interval (NaN).
-
-    Five seeds are few: such an interval is narrower than its name says. Every seed is shown beside it.
-    """
-    sample = np.asarray(values, dtype=float)
-    if len(sample) == 0:
-        return np.nan, np.nan, np.nan
-    if len(sample) == 1:
-        return float(sample[0]), np.nan, np.nan
-    draws = np.random.default_rng(0).integers(0, len(sample), (resamples, len(sample)))
-    low, high = np.quantile(sample[draws].mean(1), [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(sample.mean()), float(low), float(high)
 
 
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:

@@ -19,7 +19,9 @@ from rlstate import experiment
 from rlstate.automata import zoo
 from rlstate.experiment import RunBusy, RunsFailed, load
 from rlstate.learning.trainer import Learner
+from rlstate.measure import judged
 from rlstate.plan import plan
+from rlstate.probes.verdict import Thresholds
 from rlstate.runlog import RunFolder
 from rlstate.runner import CapacityCache, Run
 from rlstate.summary import paths, table
@@ -124,6 +126,24 @@ def test_a_finished_run_is_judged_by_the_thresholds_of_now(tmp_path):
         assert json.loads((Path(again["folder"]) / "result.json").read_text()) == again
     (back,) = run(tmp_path, "seeds=1", "probe.recovery=-9", "probe.val_n=-9")
     assert back == first
+
+
+def test_a_finished_run_is_judged_by_the_rule_of_now(tmp_path):
+    """A result of a version that did not set the untrained network beside the verdict: the figures were kept, and are enough."""
+    strict = ["seeds=1", "probe.recovery=-9", "probe.val_n=-9"]
+    (first,) = run(tmp_path, *strict)
+    assert first["untrained_recovery"] == first["controls"]["untrained"]["recovery"]
+    assert "untrained_too" in first["verdict"]
+    folder = RunFolder(first["folder"])
+    older = {key: value for key, value in first.items() if key != "untrained_recovery"} | {"verdict": "solved"}
+    folder.write_result(older)
+    picture = folder.path / "curves.png"
+    picture.write_bytes(b"an older one")
+    (again,) = run(tmp_path, *strict)
+    assert again == first == folder.read_result()
+    assert picture.read_bytes() != b"an older one"  # its title is the verdict
+    without = {key: value for key, value in older.items() if key not in ("recovery", "controls")}
+    assert judged(without, Thresholds())["verdict"] == "solved"  # of figures that are not there nothing is made
 
 
 def test_a_run_is_the_same_in_any_company(tmp_path):

@@ -6,16 +6,17 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from rlstate import report
+from rlstate.figures import draw_run
+from rlstate.probes.causal import NO_EXAMPLES
 from rlstate.results import collect, read_rows
 from rlstate.runlog import RunFolder
-from rlstate.statistics import mean_interval
-from rlstate.summary import table
+from rlstate.summary import COLUMNS, table
 from rlstate.train import compose
 
 
@@ -35,7 +36,8 @@ def test_means_intervals_and_verdicts_of_groups():
     (mean,) = [line for line in lines if line[1:2] == ["mean"]]
     assert mean[2] == "0.900"
     assert mean[-1] == "solved"
-    assert next(line for line in lines if line[:1] == ["95%"])[:2] == ["95%", "0.800…1.000"]
+    # The t interval of two values is ± 12.706 times half their difference.
+    assert next(line for line in lines if line[:1] == ["95%"])[:3] == ["95%", "t", "-0.371…2.171"]
     assert "–" in text  # what was not measured
 
 
@@ -46,6 +48,31 @@ def test_the_group_is_judged_by_its_means():
     assert mean.endswith("perception_gap; of the seeds 1 perception_gap, 1 solved")
     text = table([result(0, gain=-0.1), result(1, gain=0.1)])
     assert "solved (not_learned in 1 of 2)" in text
+
+
+def test_the_untrained_network_stands_beside_recovery_and_is_told_where_it_recovers_the_state_too():
+    control = {"untrained_recovery": 0.6, "verdict": "solved (untrained_too)"}
+    text = table([result(0, **control), result(1, untrained_recovery=0.3)])
+    head, first, second, mean, *_ = (line.split() for line in text.splitlines())
+    assert head[head.index("recovery") + 1] == "untrained"
+    at = [heading for heading, _, _ in COLUMNS].index("untrained") + 2
+    assert [line[at] for line in (first, second, mean)] == ["0.60", "0.30", "0.45"]
+    assert mean[-1] == "solved"
+    assert "note: untrained_too: the state is recovered from an untrained network as well" in text
+    (mean,) = [line for line in table([result(0, **control), result(1, **control)]).splitlines() if " mean " in line]
+    assert mean.endswith("solved (untrained_too)")
+    assert "untrained_too:" not in table([result(0, untrained_recovery=0.3)])
+
+
+def test_what_is_not_there_says_why():
+    text = table([result(0), result(1, untrained_recovery=0.2)])
+    assert "note: untrained is –: the version that measured the run did not keep this control (mod_3 0)" in text
+    assert "note: intervention is –: not measured (all runs)" in text
+    text = table([result(0, intervention_examples=0), result(1, intervention={"examples": 0, "notes": ["the reason"]}),
+                  result(2, intervention_success=0.5)])  # fmt: skip
+    assert f"note: intervention is –: {NO_EXAMPLES} (mod_3 0)" in text
+    assert "note: intervention is –: the reason (mod_3 1)" in text
+    assert "mod_3 2)" not in text.partition("intervention is")[2]
 
 
 def test_thresholds_are_those_of_the_runs():
@@ -68,21 +95,6 @@ def test_the_command(tmp_path):
     assert "mod_3" in done.stdout
     assert "h1: algorithm.name=ppo\n" in done.stdout
     assert "h2: algorithm.name=a2c\n" in done.stdout
-
-
-def test_the_bootstrap_interval_covers():
-    """Of intervals over 20 normal values about nine in ten or more contain the mean; over one value there is none."""
-    rng = np.random.default_rng(0)
-    inside = 0
-    for _ in range(200):
-        _, low, high = mean_interval(rng.normal(1.0, 2.0, 20), resamples=500)
-        inside += low <= 1.0 <= high
-    assert 0.88 * 200 <= inside <= 0.98 * 200
-    mean, low, high = mean_interval([0.4])
-    assert mean == 0.4
-    assert np.isnan([low, high]).all()
-    assert np.isnan(mean_interval([])[0])
-    assert mean_interval([0.5, 0.5, 0.5]) == pytest.approx((0.5, 0.5, 0.5))
 
 
 # --- a run tree ---------------------------------------------------------------------------------------------------
@@ -114,7 +126,8 @@ def run(root: Path, configs: dict, name: str, seed: int, val_n: float, gap: floa
         "experiment": "paper", "hash": HASHES[name], "task": "parity", "seed": seed, "folder": str(folder.path),
         "verdict": "solved" if recovery >= 0.5 else "perception_gap", "val_n": val_n, "gain": gain, "gain_se": 0.01,
         "ood_n": val_n - 0.1, "probe_gap": gap, "probe_balanced": 0.5 + gap, "recovery": recovery, "selectivity": 0.05,
-        "probe": {"majority": 0.5}, "capacity": {"accuracy": 1.0, "ood_accuracy": 0.98},
+        "probe": {"majority": 0.5}, "controls": {"untrained": {"gap": 0.15, "recovery": 0.3}},
+        "capacity": {"accuracy": 1.0, "ood_accuracy": 0.98},
         "intervention": {"success": 0.6, "random": 0.1, "shuffled": 0.2, "examples": 100},
         "oracle": {"optimal": 0.75, "random": 0.5, "leverage": 0.5}, "diagnostic": True, "notes": [],
         "thresholds": {"recovery": 0.5, "val_n": 0.85, "capacity": 0.95}, "training_seconds": 500.0,
@@ -146,7 +159,7 @@ def test_every_number_of_a_report_is_the_trees(tmp_path, configs, monkeypatch, c
 
     printed = capsys.readouterr().out
     (mean,) = [line.split() for line in printed.splitlines() if " mean " in line]
-    assert mean[2:11] == ["0.800", "0.700", "+0.200", "0.700", "0.40", "+0.050", "0.98", "0.60", "0.10"]
+    assert mean[2:12] == ["0.800", "0.700", "+0.200", "0.700", "0.40", "0.30", "+0.050", "0.98", "0.60", "0.10"]
     assert f"{HASHES['short']}: task.horizon=12, auxiliary.name=none" in printed
 
     told = (tmp_path / "report.md").read_text()
@@ -163,13 +176,13 @@ def test_every_number_of_a_report_is_the_trees(tmp_path, configs, monkeypatch, c
     assert cells_of(told, "parity", "2", ".500")[4:8] == [
         ".80 ±1.27 (.70 .90)", "+.20 ±1.27 (+.10 +.30)", ".40 ±2.54 (.20 .60)", "+.10 (+.10)"]  # fmt: skip
     assert cells_of(told, "parity", "state")[2:] == [".80 (.80)", "yes", ".60 (.60)", ".10 (.10)", ".20 (.20)", "100"]
-    assert cells_of(told, "parity", "GRU, PPO × discounted")[2:9] == [
+    assert cells_of(told, "parity", "GRU, PPO × discounted")[2:10] == [
         HASHES["ppo"], "2", ".80 ±1.27 (.70 .90)", ".70 ±1.27 (.60 .80)", "+.20 ±1.27 (+.10 +.30)", ".40 ±2.54 (.20 .60)",
-        "perception gap"]  # fmt: skip
-    assert cells_of(told, "parity", "GRU, PPO × discounted")[9] == "18.0 min"
+        ".30 ±.00 (.30 .30)", "perception gap"]  # fmt: skip
+    assert cells_of(told, "parity", "GRU, PPO × discounted")[10] == "18.0 min"
     assert cells_of(told, "parity", HASHES["state"], "1") == [
-        "parity", HASHES["state"], "1", "1.000", "+1.000", ".900", "+.400", ".800", "–", "+.050", "1.000", ".980", ".600",
-        ".100", "solved"]  # fmt: skip
+        "parity", HASHES["state"], "1", "1.000", "+1.000", ".900", "+.400", ".800", ".300", "–", "+.050", "1.000", ".980",
+        ".600", ".100", "solved"]  # fmt: skip
     assert cells_of(told, "`table1`")[2] == "2 of 80"
     assert cells_of(told, "`shaping`")[2] == "2 of 30"
     assert "Means on parity: – → +.20 → – → +.40." in told
@@ -252,10 +265,64 @@ def test_results_of_an_older_version_say_so(tmp_path, configs, monkeypatch):
     folder.write_result(result)
     command(monkeypatch, tmp_path)
     told = (tmp_path / "report.md").read_text()
-    assert cells_of(told, "parity", HASHES["short"], "0")[3:14] == [
-        ".500", "−.500", ".400", "+.100", "–", "–", "–", "–", "–", "–", "–"]  # fmt: skip
+    assert cells_of(told, "parity", HASHES["short"], "0")[3:15] == [
+        ".500", "−.500", ".400", "+.100", "–", ".300", "–", "–", "–", "–", "–", "–"]  # fmt: skip
     assert "–: undefined, not measured, or of a version that did not have the figure." in told
     assert "computing time, training and measuring: unknown" in told
+    (row,) = collect(tmp_path)
+    assert row.verdict == "perception_gap"  # as it was written: there is no recovery to judge it by again
+
+
+def test_what_older_versions_measured_is_judged_by_the_rule_of_now(tmp_path, configs, monkeypatch, capsys):
+    """The tree's results and the rows that are kept: both have the untrained network's figures, and old verdicts."""
+    for seed in (0, 1):
+        run(tmp_path / "tree", configs, "short", seed, val_n=1.0, gap=0.4, verdict="solved",
+            controls={"untrained": {"gap": 0.3, "recovery": 0.6}}, probe={"majority": 0.5})  # fmt: skip
+    own = collect(tmp_path / "tree")
+    assert [each.verdict for each in own] == ["solved (untrained_too)"] * 2
+    older = [
+        replace(each, verdict="solved", figures={k: v for k, v in each.figures.items() if k != "untrained_recovery"})
+        for each in own
+    ]
+    rows = tmp_path / "rows" / "results.jsonl"
+    report.keep(older, rows)
+    assert '"verdict":"solved"' in rows.read_text()
+    assert read_rows(rows) == own  # (.5 + .3 − .5)/(1 − .5) = .6
+    command(monkeypatch, rows.parent)
+    printed = capsys.readouterr().out
+    assert printed.count("solved (untrained_too)") == 3  # the seeds and their mean
+    told = (rows.parent / "report.md").read_text()
+    assert cells_of(told, "parity", HASHES["short"], "0")[8] == ".600"
+    assert cells_of(told, "parity", HASHES["short"], "0")[-1] == "solved (untrained too)"
+    assert "solved (untrained too) |" in next(line for line in told.splitlines() if "1.00 ±.00 (1.00 1.00)" in line)
+    nothing = [replace(each, figures={k: v for k, v in each.figures.items() if k != "untrained_gap"}) for each in older]
+    rows.unlink()
+    report.keep(nothing, rows)
+    assert {each.verdict for each in read_rows(rows)} == {"solved"}
+    command(monkeypatch, rows.parent)
+    assert "note: untrained is –: the version that measured the run did not" in capsys.readouterr().out
+    assert "– stands for: untrained_recovery (2 runs)" in (rows.parent / "report.md").read_text()
+
+
+def test_rows_have_the_thresholds_that_their_verdicts_have(tmp_path, configs):
+    """The configuration is from when the run was trained; it may have been judged by others since."""
+    strict = {"recovery": 0.9, "val_n": 0.85, "capacity": 0.95}
+    run(tmp_path, configs, "short", 0, val_n=1.0, gap=0.4, verdict="perception_gap", thresholds=strict)
+    (row,) = collect(tmp_path)
+    assert (row.verdict, row.thresholds.recovery) == ("perception_gap", 0.9)
+    assert report.as_result(row)["thresholds"] == strict
+
+
+def test_a_runs_picture_has_the_untrained_network_and_the_verdict():
+    points = [{"iteration": 0, "success": 0.3, "greedy_success": 0.3, "probe_gap": 0.2}]
+    drawn = result(0, verdict="solved (untrained_too)", oracle={"optimal": 0.7, "random": 0.3},
+                   controls={"untrained": {"gap": 0.25}})  # fmt: skip
+    top, bottom = draw_run(points, drawn).axes
+    assert top.get_title("left") == "mod_3, seed 0: solved (untrained_too)"
+    assert [0.25, 0.25] in [list(line.get_ydata()) for line in bottom.lines]
+    assert "untrained" in [text.get_text() for text in bottom.texts]
+    _, bottom = draw_run(points, {**drawn, "controls": {"untrained": {"gap": None}}}).axes
+    assert not bottom.texts
 
 
 @pytest.mark.parametrize("begun", [0, 1])

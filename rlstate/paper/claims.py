@@ -38,7 +38,8 @@ class Judged:
     Attributes:
         evidence: every check with its figures, those that do not hold marked as such.
         missing: what is missing, then the commands that train it; empty unless the verdict is "missing".
-        checks: the same, a piece each.
+        exact: it is computed exactly, of the automata alone, and needs no run.
+        checks: the evidence, a piece each.
     """
 
     key: str
@@ -48,6 +49,7 @@ class Judged:
     verdict: Verdict
     evidence: str
     missing: tuple[str, ...]
+    exact: bool
     checks: tuple[Check, ...]
 
 
@@ -63,8 +65,9 @@ def judged(claim: Claim, runs: Runs) -> Judged:
     if missing:
         missing += tuple(f"python -m rlstate.train +experiment={name}" for name in claim.experiments)
     return Judged(
-        claim.key, claim.section, claim.statement, claim.rule, _verdict(checks), _evidence(checks), missing, checks
-    )
+        claim.key, claim.section, claim.statement, claim.rule, _verdict(checks), _evidence(checks), missing,
+        not claim.experiments, checks,
+    )  # fmt: skip
 
 
 def _verdict(checks: Sequence[Check]) -> Verdict:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from rlstate.paper.select import Arm, arm_of
+from rlstate.paper.select import KEYS, Arm, arm_of, deciding, decisive
 from rlstate.results import Row, flat
 from rlstate.train import compose, configuration_folder
 
@@ -63,6 +63,40 @@ def experiments() -> tuple[Experiment, ...]:
     """Every experiment under the paper's protocol, by name."""
     found = (_read(path.stem) for path in sorted((configuration_folder() / "experiment").glob("*.yaml")))
     return tuple(each for each in found if each is not None)
+
+
+def outside(rows: Sequence[Row]) -> str:
+    """Why none of the paper's claims is judged by the rows, where one might expect it: they are of its tasks, or of its folder.
+
+    Empty where a row is of an experiment of the paper, and where none looks like one.
+    """
+    tasks = {task for each in experiments() for task in each.tasks}
+    alike = {row.hash: row for row in rows if row.experiment == "paper" or row.task in tasks}
+    if not alike or any(each.means(row, arm) for row in rows if (arm := arm_of(row)) for each in experiments()):
+        return ""
+    nearest = min((_unlike(row) for row in alike.values()), key=len)
+    shown = ", ".join(nearest[:MOST_TOLD]) + f" and {len(nearest) - MOST_TOLD} more" * (len(nearest) > MOST_TOLD)
+    return (
+        "No claim of the paper is judged here: that takes runs of its experiments, which follow one protocol in every key "
+        "(`python -m rlstate.train +experiment=table1`, and others in `conf/experiment/`); "
+        + (f"the nearest of these has {shown}." if nearest else "none of these is of a task, arm and seed of theirs.")
+    )
+
+
+MOST_TOLD = 4
+"""So many keys are named."""
+
+
+def _unlike(row: Row) -> list[str]:
+    """The keys in which a run differs from the protocol, under the nearest arm; not those of its automaton."""
+    said = {name: row.config.get(key) for name, key in KEYS.items()}
+    usual = deciding(Arm(**{**said, "iterations": Arm().iterations})) or deciding(Arm()) or {}  # type: ignore[arg-type]
+    own = decisive(row.config)
+    return [
+        f"{key} = {own.get(key, 'none')} instead of {usual.get(key, 'none')}"
+        for key in sorted({*own, *usual}, key=lambda key: (key != "iterations", key != "task.horizon", key))
+        if own.get(key) != usual.get(key)
+    ]
 
 
 def _read(name: str) -> Experiment | None:

@@ -86,17 +86,12 @@ class Automaton:
 
 
 def verdict_of(rows: Sequence[Row]) -> Verdict:
-    """The verdict on the means of a cell's seeds, with what qualifies it: not_learned (all of them), capacity_limited.
+    """The verdict on the means of a cell's seeds, with what qualifies it (`rlstate.probes.verdict.Verdict`).
 
     Raises:
         ValueError: no rows.
     """
-    results = []
-    for row in rows:
-        at_t, at_4t = row["capacity"], row["capacity_ood"]
-        saturated = None if at_t is None or at_4t is None else min(at_t, at_4t) >= Thresholds().capacity
-        results.append({**row.figures, "capacity_saturated": saturated, "diagnostic": row.diagnostic})
-    return seed_averaged(results)
+    return seed_averaged([row.to_judge for row in rows], rows[0].thresholds if rows else None)
 
 
 @dataclass(frozen=True)

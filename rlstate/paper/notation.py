@@ -21,6 +21,10 @@ from rlstate.statistics import t_interval
 
 NOTATION = "Cells: mean over seeds ± half width of its 95 % t interval (each seed); –: undefined."
 PAPER = "*paper*: as it prints, ± its 95 % bootstrap half width; blank: not printed."
+UNTRAINED = (
+    "*untrained*: recovery of the same probe on an untrained network's features of the same episodes; *untrained too* stands "
+    "beside a verdict where both reach the threshold: recovery is then no sign of learning."
+)
 UNDEFINED, MISSING = "–", "missing"
 
 
@@ -70,7 +74,7 @@ class Wanted:
         notes = []
         for experiment, by_arm in lacking.items():
             listed = "; ".join(f"{arm}: {', '.join(tasks)}" for arm, tasks in by_arm.items())
-            notes.append(f"missing: {listed}. `{command(experiment)}` makes it; what is finished is not trained again.")
+            notes.append(f"missing: {listed}. `{command(experiment)}` makes it.")
         return (*notes, *mixed)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlstate.paper.document import Block, Fold, Grid, Heading, Items, Text
-from rlstate.paper.notation import NOTATION, UNDEFINED, number
+from rlstate.paper.notation import NOTATION, UNDEFINED, UNTRAINED, number
 from rlstate.paper.tables import all_runs
+from rlstate.probes.causal import NO_EXAMPLES
 from rlstate.results import Row, cells
 
 LONG = 40
@@ -20,6 +21,7 @@ _FIGURES = (
     ("ood_n", "OOD", False),
     ("probe_gap", "probe gap", True),
     ("recovery", "recovery", False),
+    ("untrained_recovery", "untrained", False),
     ("recovery_balanced", "balanced recovery", False),
     ("selectivity", "selectivity", True),
     ("capacity", "capacity", False),
@@ -77,7 +79,9 @@ def overview(rows: Sequence[Row], is_paper: bool = True) -> list[Block]:
         names, (name, identity) = telling(rows), (table.columns.index(each) for each in ("configuration", "hash"))
         lines = ((*line[:name], names[line[identity]], *line[name + 1 :]) for line in table.rows)
         grid = Grid(table.columns, tuple(lines))
-        caption = f"A line for each configuration of each task. {NOTATION} The verdict is that of the means."
+        caption = (
+            f"A line for each configuration of each task. {NOTATION} {UNTRAINED} The verdict is that of the means."
+        )
     shown = Fold(counted(len(grid.rows), "line"), (grid,)) if len(grid.rows) > LONG else grid
     return [Heading(2, "All runs, by configuration"), Text(caption, "note"), shown]
 
@@ -91,7 +95,10 @@ def every_run(rows: Sequence[Row]) -> list[Block]:
     )  # fmt: skip
     blocks: list[Block] = [
         Grid(("task", "hash", "seed", *(heading for _, heading, _ in _FIGURES), "verdict"), lines),
-        Text(f"{UNDEFINED}: undefined, not measured, or of a version that did not have the figure."),
+        Text(
+            f"{UNDEFINED}: undefined, not measured, or of a version that did not have the figure. The intervention is undefined "
+            f"where {NO_EXAMPLES}, or the probe has no direction. {UNTRAINED}"
+        ),
     ]
     notes = Counter(note for row in rows for note in row.notes)
     if notes:

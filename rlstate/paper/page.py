@@ -15,7 +15,7 @@ from rlstate.paper import curves, document, pictures
 from rlstate.paper.axes import svg
 from rlstate.paper.claims import Judged, Verdict, judge
 from rlstate.paper.document import Block, Code, Drawing, Fold, Grid, Heading, Items, Text, Written
-from rlstate.paper.experiments import Experiment, experiments
+from rlstate.paper.experiments import Experiment, experiments, outside
 from rlstate.paper.notation import UNDEFINED, Table
 from rlstate.paper.overview import Unfinished, begun, computing, counted, every_run, lead, overview, plain, telling
 from rlstate.paper.pictures import Picture
@@ -115,6 +115,8 @@ def page(rows: Sequence[Row], unfinished: Sequence[Unfinished] = (), notes: str 
         drawn = {} if picture is None else {picture.key: picture}
         svgs = {key: svg(each.figure, key) for key, each in drawn.items()}
         blocks = [Heading(1, f"Runs in {name}"), *lead(rows)]
+        if told := outside(rows):
+            blocks.append(Text(told))
         if notes.strip():
             blocks += [Heading(2, "Notes"), Written(notes)]
         blocks += [block for each in drawn.values() for block in (Heading(2, "Learning curves"), _drawing(each, svgs))]
@@ -165,8 +167,8 @@ def _missing(missing: Mapping[Experiment, int]) -> list[Block]:
     told = ", ".join(f"{each.name} {counted(count, 'run')}" for each, count in lacking)
     return [
         Text(
-            f"Of {told}; the tables say of which cells. Each command goes on where it stopped and trains nothing twice. Then "
-            "give `python -m rlstate.report` again."
+            f"Of {told}; the tables say of which cells. A command trains whatever has no run folder here, so in a fresh clone, "
+            "where only rows are kept, all of its runs. Then give `python -m rlstate.report` again."
         ),
         Code("\n".join(each.command for each, _ in lacking)),
     ]
@@ -185,25 +187,55 @@ def _claims(judged: Sequence[Judged]) -> list[Block]:
         for section, found in by_section.items()
         if found
     )
-    rows = tuple(
-        (
-            each.section,
-            f"{each.statement}\n*Rule:* {each.rule}",
-            _evidence(each),
-            f"{_MARKS[each.verdict]} {each.verdict}",
-        )
-        for each in judged
-    )
-    return [
+    exact = sum(each.exact for each in judged)
+    blocks: list[Block] = [
         Heading(2, "The paper's claims"),
         Text(
             f"Of {len(judged)} claims {counts['reproduced']} are reproduced, {counts['partly']} partly, {counts['not']} not; "
             f"{counts['missing']} cannot be judged before more is run. Each by a rule that was written down before the runs: all "
-            "of its checks hold (*reproduced*), some (*partly*), or none (*not*)."
+            f"of its checks hold (*reproduced*), some (*partly*), or none (*not*). {exact} are *exact*: computed of the automata "
+            "alone, without training."
         ),
         Grid(("section", *VERDICTS), summary),
-        Grid(("section", "the paper", "ours", "verdict"), rows, "wide claims"),
     ]
+    done = [each for each in judged if each.verdict != "missing"]
+    open_ = [each for each in judged if each.verdict == "missing"]
+    if done:
+        blocks += [Heading(3, "Judged"), _verdicts(done)]
+    if open_:
+        blocks += [
+            Heading(3, "Not yet to be judged"),
+            Text("For want of runs, which `python -m rlstate.train` makes:"),
+            Items(tuple(_waiting(open_))),
+            Fold(f"{counted(len(open_), 'claim')}, with their rules and what each lacks", (_verdicts(open_),)),
+        ]
+    return blocks
+
+
+def _verdicts(judged: Sequence[Judged]) -> Grid:
+    rows = ((each.section, f"{each.statement}\n*Rule:* {each.rule}", _evidence(each), _marked(each)) for each in judged)
+    return Grid(("section", "the paper", "ours", "verdict"), tuple(rows), "wide claims")
+
+
+def _marked(judged: Judged) -> str:
+    """For example ``✓ reproduced (exact, no training)``."""
+    return f"{_MARKS[judged.verdict]} {judged.verdict}" + " (exact, no training)" * judged.exact
+
+
+def _waiting(judged: Sequence[Judged]) -> list[str]:
+    """The commands that claims wait for, each with how many claims of which sections; claims that wait for the same together."""
+    sections: dict[tuple[str, ...], list[str]] = {}
+    for each in judged:
+        sections.setdefault(_commands(each), []).append(_section(each.section))
+    return [
+        f"`{'`, `'.join(commands)}`: {counted(len(found), 'claim')} of {', '.join(dict.fromkeys(found))}"
+        for commands, found in sections.items()
+    ]
+
+
+def _commands(judged: Judged) -> tuple[str, ...]:
+    """The experiments that it waits for, as `train` is told them."""
+    return tuple(each.removeprefix("python -m rlstate.train ") for each in judged.missing if each.startswith("python"))
 
 
 def _evidence(judged: Judged) -> str:
@@ -212,7 +244,7 @@ def _evidence(judged: Judged) -> str:
     for check in judged.checks:
         told = check.held is not None or len(check.evidence) < 80  # long lists of what is missing stand elsewhere
         lines.append(f"{marks[check.held]} {check.name}" + f": **{check.evidence}**" * told)
-    commands = [each.removeprefix("python -m rlstate.train ") for each in judged.missing if each.startswith("python")]
+    commands = _commands(judged)
     return "\n".join(lines + [f"Still to be run: `{'`, `'.join(commands)}`"] * bool(commands))
 
 
@@ -247,7 +279,7 @@ def _seen(judged: Sequence[Judged]) -> list[Block]:
         return []
     return [
         Text(f"Of {counted(len(judged), 'claim')}: {told}."),
-        Items(tuple(f"{_MARKS[each.verdict]} {each.statement}" for each in judged)),
+        Items(tuple(f"{_MARKS[each.verdict]} {each.statement}" + " (*exact*)" * each.exact for each in judged)),
     ]
 
 

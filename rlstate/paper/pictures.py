@@ -206,8 +206,7 @@ def behaviour(runs: Finished) -> Picture | None:
     ]
     if not points:
         return None
-    labels = {each.task: seed_averaged([{**row.figures, "diagnostic": row.diagnostic} for row in each.rows]).label
-              for each, _, _ in points}  # fmt: skip
+    labels = {each.task: seed_averaged([row.to_judge for row in each.rows]).label for each, _, _ in points}
     printed = {
         "mined_ean": (1 - targets.MINED_EAN_VAL_N, targets.MINED_EAN_GAP),
         "ends_with_1000": (1 - targets.ENDS_WITH_1000_VAL_N, targets.ENDS_WITH_1000_GAP),

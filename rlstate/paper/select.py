@@ -40,7 +40,7 @@ class Arm:
 
     def overrides(self) -> list[str]:
         """What one adds to `python -m rlstate.train +experiment=protocol` to train it."""
-        return [f"{key.removesuffix('.name')}={getattr(self, name)}" for name, key in _KEYS.items()]
+        return [f"{key.removesuffix('.name')}={getattr(self, name)}" for name, key in KEYS.items()]
 
     def __str__(self) -> str:
         """For example ``GRU, PPO × discounted, state auxiliary, β = 0.1``; what is as usual goes without saying."""
@@ -72,8 +72,7 @@ def _own(arm: Arm, differ: Sequence[str]) -> str:
     return " × ".join(_PARTS[name](getattr(arm, name)) for name in telling or differ)
 
 
-# An arm's field: where a row's configuration has it
-_KEYS = {
+KEYS = {
     "algorithm": "algorithm.name",
     "credit": "algorithm.credit",
     "encoder": "encoder.name",
@@ -82,6 +81,7 @@ _KEYS = {
     "shaping": "shaping.name",
     "iterations": "iterations",
 }
+"""An arm's field: where a row's configuration has it."""
 _ALWAYS = ("encoder", "algorithm", "credit")
 _ENCODERS = {"gru": "GRU", "lstm": "LSTM", "window_mlp": "window-MLP"}
 _PARTS: dict[str, Callable[[Any], str]] = {
@@ -148,9 +148,9 @@ def cell(rows: Sequence[Row], task: str, arm: Arm) -> Cell:
 
 def arm_of(row: Row) -> Arm | None:
     """The arm under which the row follows the protocol; None where it does not follow it."""
-    arm = Arm(**{name: row.config.get(key) for name, key in _KEYS.items()})  # type: ignore[arg-type]
+    arm = Arm(**{name: row.config.get(key) for name, key in KEYS.items()})  # type: ignore[arg-type]
     expected = deciding(arm)
-    return arm if expected is not None and _decisive(row.config) == expected else None
+    return arm if expected is not None and decisive(row.config) == expected else None
 
 
 @cache
@@ -164,10 +164,11 @@ def deciding(arm: Arm) -> Mapping[str, Any] | None:
         ValueError,
     ):  # a user's own encoder, say: its name is no choice of conf/
         return None
-    return MappingProxyType(_decisive(flat(composed)))
+    return MappingProxyType(decisive(flat(composed)))
 
 
-def _decisive(config: Mapping[str, Any]) -> dict[str, Any]:
+def decisive(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a flat configuration decides numbers, which automaton it is aside."""
     return {
         key: value
         for key, value in config.items()

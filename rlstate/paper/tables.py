@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rlstate.paper import tables_levers, tables_mechanism, tables_suite, tables_training
 from rlstate.paper.heldout import verdict_of
-from rlstate.paper.notation import NOTATION, UNDEFINED, Table, seeds
+from rlstate.paper.notation import NOTATION, UNDEFINED, UNTRAINED, Table, seeds
 from rlstate.paper.select import Arm, Cell, arm_of, deciding
 from rlstate.paper.tables_heldout import held_out
 from rlstate.results import Row, cells
@@ -56,7 +56,7 @@ def all_runs(rows: Sequence[Row]) -> Table | None:
         lines.append((
             group[0].task, _in_words(group[0]), group[0].hash, str(len(group)),
             seeds(found, "val_n"), seeds(found, "ood_n"), seeds(found, "probe_gap"), seeds(found, "recovery"),
-            str(verdict_of(group)).replace("_", " "), _time([row.seconds for row in group]),
+            seeds(found, "untrained_recovery"), str(verdict_of(group)).replace("_", " "), _time([row.seconds for row in group]),
             " ".join(sorted({(row.commit or UNDEFINED)[:7] for row in group})),
         ))  # fmt: skip
     return Table(
@@ -64,7 +64,7 @@ def all_runs(rows: Sequence[Row]) -> Table | None:
         "All runs",
         "Every configuration of every task that has a finished run, those of another protocol too, which enter no table above: "
         "of them the keys that differ from the protocol are named. "
-        f"{NOTATION} The verdict is that of the means. Time: of all seeds together, "
+        f"{NOTATION} {UNTRAINED} The verdict is that of the means. Time: of all seeds together, "
         "training and measuring.",
         (
             "task",
@@ -75,6 +75,7 @@ def all_runs(rows: Sequence[Row]) -> Table | None:
             "OOD",
             "probe gap",
             "recovery",
+            "untrained",
             "verdict",
             "time",
             "commits",

@@ -72,7 +72,7 @@ def _notes(scores: Scores) -> tuple[str, ...]:
         commands = " and ".join(f"`{command(name)}`" for name in _EXPERIMENTS[scores.encoder])
         notes.append(
             f"missing: there are {scores.runs} of {scores.runs_expected} runs, of {len(scores.automata)} of {scores.total} "
-            f"automata. The rest: {commands}; what is finished is not trained again."
+            f"automata. The rest: {commands}."
         )
     if scores.incomplete:
         counted = ", ".join(

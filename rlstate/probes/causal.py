@@ -26,6 +26,10 @@ ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 MIN_ACTION_GAP = 0.01
 
+NO_EXAMPLES = "no controlled step has a target state whose optimal symbols are all wrong in the true one"
+NO_DIRECTION = "the probe has no direction: its weights are 0"
+"""Why an intervention is undefined."""
+
 
 @dataclass(frozen=True)
 class Intervention:
@@ -103,14 +107,14 @@ def interventional_probe(
         for part in (probe.split.development, probe.split.test)
     )
     if not len(development.t) or not len(test.t):
-        return Intervention(notes=("no controlled step has a target state in which all it may do is wrong",))
+        return Intervention(notes=(NO_EXAMPLES,))
 
     def displacements(weights: NDArray[np.float64], examples: _Examples) -> NDArray[np.float64]:
         return (weights[examples.target] - weights[examples.source]) * probe.scale
 
     typical = np.linalg.norm(displacements(probe.weights, development), axis=1).mean()
     if typical == 0.0:
-        return Intervention(notes=("the probe has no direction: its weights are 0",))
+        return Intervention(notes=(NO_DIRECTION,))
     centred = features[:, probe.split.train] - probe.mean
     unit = float(np.sqrt((centred**2).sum(-1).mean()) / typical)
 

@@ -22,6 +22,7 @@ class Verdict:
 
     label: str
     not_learned: bool = False  # all of the runs
+    untrained_too: bool = False  # the state is recovered, and from an untrained network as well
     capacity_limited: bool = False
     not_diagnostic: bool = False
     notes: tuple[str, ...] = ()
@@ -29,7 +30,11 @@ class Verdict:
 
     def __str__(self) -> str:
         """For example ``perception_gap (not_learned, capacity_limited)`` or ``perception_gap (not_learned in 3 of 5)``."""
-        beside = [name for name in ("not_learned", "capacity_limited", "not_diagnostic") if getattr(self, name)]
+        beside = [
+            name
+            for name in ("not_learned", "untrained_too", "capacity_limited", "not_diagnostic")
+            if getattr(self, name)
+        ]
         if self.idle[0] and not self.not_learned:
             beside.insert(0, "not_learned in {} of {}".format(*self.idle))
         return f"{self.label} ({', '.join(beside)})" if beside else self.label
@@ -39,6 +44,7 @@ class Verdict:
         return {
             "label": self.label,
             "not_learned": self.not_learned,
+            "untrained_too": self.untrained_too,
             "capacity_limited": self.capacity_limited,
             "not_diagnostic": self.not_diagnostic,
             "text": str(self),
@@ -53,12 +59,15 @@ def verdict(
     capacity_saturated: bool | None = None,
     thresholds: Thresholds | None = None,
     diagnostic: bool | None = None,
+    untrained: float | None = None,
 ) -> Verdict:
     """The verdict on one run or on seed-averaged figures; None stands for a figure that is undefined or was not measured.
 
     A perception gap needs `recovery` alone; planning gap and solved need `val_n` too. `not_learned`: see
     `learned_nothing`. `capacity_limited`: the encoder's capacity does not saturate. `not_diagnostic`: random play is
-    (nearly) optimal, so that success says nothing.
+    (nearly) optimal, so that success says nothing. `untrained_too`: `untrained`, the recovery of the same probe on an
+    untrained network's features of the same episodes, reaches the threshold as `recovery` does, so that it is no
+    sign of learning.
     """
     thresholds = thresholds or Thresholds()
     notes = []
@@ -79,10 +88,15 @@ def verdict(
     return Verdict(
         label,
         not_learned=bool(not_learned),
+        untrained_too=_recovered(recovery, thresholds) and _recovered(untrained, thresholds),
         capacity_limited=capacity_saturated is False,
         not_diagnostic=diagnostic is False,
         notes=tuple(notes),
     )
+
+
+def _recovered(recovery: float | None, thresholds: Thresholds) -> bool:
+    return recovery is not None and recovery >= thresholds.recovery
 
 
 def learned_nothing(gain: float | None, gain_se: float | None) -> bool | None:
@@ -93,9 +107,9 @@ def learned_nothing(gain: float | None, gain_se: float | None) -> bool | None:
 def seed_averaged(results: Sequence[Mapping[str, Any]], thresholds: Thresholds | None = None) -> Verdict:
     """The verdict on the seeds of one task, from the means of their `recovery` and `val_n` (docs/definitions.md).
 
-    Each result has `recovery`, `val_n`, `gain` and `gain_se`; `capacity_saturated` and `diagnostic` are optional. Seeds in
-    which a figure is None are left out of its mean, with a note. Whether something was learned is a matter of single runs
-    and is counted: a mean over runs that learned and runs that did not says neither.
+    Each result has `recovery`, `val_n`, `gain` and `gain_se`; `capacity_saturated`, `diagnostic` and `untrained_recovery` are
+    optional. Seeds in which a figure is None are left out of its mean, with a note where it is `recovery`. Whether something was
+    learned is a matter of single runs and is counted: a mean over runs that learned and runs that did not says neither.
 
     Raises:
         ValueError: no results.
@@ -112,6 +126,7 @@ def seed_averaged(results: Sequence[Mapping[str, Any]], thresholds: Thresholds |
         all(saturated) if saturated else None,
         thresholds,
         results[0].get("diagnostic"),
+        _mean(results, "untrained_recovery"),
     )
     found = replace(found, idle=(sum(judged), len(judged)))
     missing = sum(r.get("recovery") is None for r in results)

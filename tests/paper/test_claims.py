@@ -197,10 +197,10 @@ def test_behaviour_that_separates():
 def runs_of(experiment: str) -> tuple[Row, ...]:
     """A row, without sense, for every run that the experiment's file means."""
     composed = compose([f"+experiment={experiment}"])
-    usual = Arm(**{name: flat(composed)[key] for name, key in select._KEYS.items()})
+    usual = Arm(**{name: flat(composed)[key] for name, key in select.KEYS.items()})
     file = yaml.safe_load((configuration_folder() / "experiment" / f"{experiment}.yaml").read_text())
     swept = file.get("hydra", {}).get("sweeper", {}).get("params", {})
-    field = {key.removesuffix(".name"): name for name, key in select._KEYS.items()}
+    field = {key.removesuffix(".name"): name for name, key in select.KEYS.items()}
     rows = []
     for values in product(*(str(choices).split(",") for choices in swept.values())):
         given = {field[key]: float(value) if field[key] == "beta" else value for key, value in zip(swept, values)}

@@ -11,17 +11,19 @@ from dataclasses import replace
 import pytest
 
 from rlstate.paper import document
+from rlstate.paper.claims import CLAIMS
 from rlstate.paper.document import Code, Drawing, Fold, Grid, Heading, Items, Text, Written
-from rlstate.paper.experiments import experiments
+from rlstate.paper.experiments import experiments, outside
 from rlstate.paper.overview import Unfinished, computing, counted, telling
 from rlstate.paper.page import SECTIONS, page
 from rlstate.paper.rules import A2C_BROADCAST, PPO, STATE
 from rlstate.paper.select import Arm, deciding
+from rlstate.probes.causal import NO_EXAMPLES
 from rlstate.results import Row
 
-FIGURES = {"val_n": 0.9, "gain": 0.8, "gain_se": 0.01, "ood_n": 0.7, "probe_gap": 0.2, "recovery": 0.6, "capacity": 1.0,
-           "capacity_ood": 0.99, "recovery_balanced": None, "selectivity": 0.1, "intervention": 0.5,
-           "intervention_random": 0.1}  # fmt: skip
+FIGURES = {"val_n": 0.9, "gain": 0.8, "gain_se": 0.01, "ood_n": 0.7, "probe_gap": 0.2, "recovery": 0.6,
+           "untrained_recovery": 0.25, "capacity": 1.0, "capacity_ood": 0.99, "recovery_balanced": None,
+           "selectivity": 0.1, "intervention": 0.5, "intervention_random": 0.1}  # fmt: skip
 
 
 def row(task: str, seed: int, arm: Arm = PPO, horizon: int = 16, **figures: float | None) -> Row:
@@ -88,13 +90,13 @@ def test_what_was_run(paper):
 
 def test_runs_of_another_protocol_are_listed_and_not_averaged(paper):
     (other,) = [line for line in lines(paper.markdown, "parity") if "task.horizon=12" in line[1]]
-    assert other[3:8] == ["1", ".33 (.33)", ".70 (.70)", "+.33 (+.33)", ".33 (.33)"]
+    assert other[3:9] == ["1", ".33 (.33)", ".70 (.70)", "+.33 (+.33)", ".33 (.33)", ".25 (.25)"]
     assert not [line for line in lines(paper.markdown, "PPO × discounted") if ".33" in "".join(line[1:])]
     assert "Runs of several configurations, of parity" in paper.markdown
 
 
 def test_every_run_has_its_line(paper):
-    found = [line for line in lines(paper.markdown, "parity") if len(line) == 15]
+    found = [line for line in lines(paper.markdown, "parity") if len(line) == 16]
     assert len(found) == 6
     (one,) = [line for line in found if line[3] == ".650"]
     assert one[2:] == [
@@ -104,6 +106,7 @@ def test_every_run_has_its_line(paper):
         ".700",
         "+.020",
         ".040",
+        ".250",
         "–",
         "+.100",
         "1.000",
@@ -113,15 +116,28 @@ def test_every_run_has_its_line(paper):
         "solved",
     ]
     assert "* a note (6 runs)" in paper.markdown
+    assert f"The intervention is undefined where {NO_EXAMPLES}, or the probe has no direction." in paper.markdown
 
 
 def test_claims_come_first_each_with_its_rule_figures_and_verdict(paper):
     headings = re.findall(r"^## (.*)", paper.markdown, re.MULTILINE)
     assert headings[0] == "The paper's claims"
-    table = paper.markdown[paper.markdown.index("| section | the paper | ours | verdict |") :]
-    table = table[: table.index("\n\n")]
-    told = [line.rsplit("| ", 1)[1].strip(" |") for line in table.splitlines()[2:]]
-    counts = Counter(verdict.split()[-1] for verdict in told)
+    tables = re.findall(r"^\| section \| the paper \| ours \| verdict \|\n(?:\|.*\n)+", paper.markdown, re.MULTILINE)
+    judged, waiting = ([line.rsplit("| ", 1)[1].strip(" |") for line in table.splitlines()[2:]] for table in tables)
+    counts = Counter(verdict.split()[1] for verdict in judged + waiting)
+    assert "missing" not in {verdict.split()[1] for verdict in judged}  # what has been judged comes first
+    assert set(waiting) == {"– missing"}
+    exact = [claim for claim in CLAIMS if not claim.experiments]
+    assert sum(verdict.endswith("(exact, no training)") for verdict in judged) == len(exact) > 3
+    assert f"{len(exact)} are *exact*: computed of the automata alone, without training." in paper.markdown
+    order = [claim.statement for claim in CLAIMS]
+    for table in tables:
+        stated = re.findall(r"^\| [^|]* \| (.*?)<br>\*Rule", table, re.MULTILINE)
+        assert stated == sorted(stated, key=order.index)
+    listed = re.findall(r"^\* `\+experiment=.*`: (\d+) claims? of ", paper.markdown, re.MULTILINE)
+    assert sum(map(int, listed)) == len(waiting)
+    fold = paper.markdown.index(f"<details><summary>{len(waiting)} claims, with their rules")
+    assert paper.markdown.index(tables[0]) < fold < paper.markdown.index(tables[1])
     total = sum(counts.values())
     assert total > 30
     assert (
@@ -129,7 +145,8 @@ def test_claims_come_first_each_with_its_rule_figures_and_verdict(paper):
         in paper.markdown
     )
     assert f"{counts['missing']} cannot be judged" in paper.markdown
-    assert table.count("*Rule:*") == total
+    table = tables[1]
+    assert "".join(tables).count("*Rule:*") == total
     assert "parity, GRU, A2C × broadcast: 2 of 5 seeds" in table  # the evidence of what cannot be judged yet
     sections = [
         line for line in lines(paper.markdown, "") if len(line) == 5 and line[0] in [each[0] for each in SECTIONS]
@@ -256,6 +273,27 @@ def test_runs_that_are_not_the_papers_have_the_general_part_only():
     assert [line[1:2] + line[3:5] for line in by_configuration] == [
         ["horizon=10", "2", ".60 ±1.27 (.50 .70)"], ["horizon=12", "1", ".90 (.90)"]]  # fmt: skip
     parsed(found.html)
+
+
+def test_runs_near_the_papers_say_why_none_of_its_claims_is_judged():
+    def told(*rows: Row) -> str:
+        found = page(list(rows)).markdown
+        assert ("No claim of the paper is judged here" in found) == bool(outside(rows))
+        assert outside(rows) in found
+        return outside(rows)
+
+    short = replace(row("parity", 0), config=row("parity", 0).config | {"iterations": 200})
+    assert told(short).endswith("the nearest of these has iterations = 200 instead of 6000.")
+    both = replace(short, hash="other", config=short.config | {"task.horizon": 12})
+    assert told(both, short).endswith("the nearest of these has iterations = 200 instead of 6000.")
+    assert told(both).endswith("has iterations = 200 instead of 6000, task.horizon = 12 instead of 16.")
+    many = {key: -1 for key in list(row("parity", 0).config) if key.startswith("evaluation.")}
+    assert told(replace(both, config=both.config | many)).endswith(f" and {2 + len(many) - 4} more.")
+    # Nothing differs, but no experiment has such a task; the folder's name is the paper's.
+    assert told(row("mine", 0)).endswith("none of these is of a task, arm and seed of theirs.")
+    own = replace(short, task="mine", experiment="mine")
+    assert outside([own]) == ""  # nothing to expect
+    assert outside([own, row("parity", 0)]) == ""  # there they are
 
 
 def test_a_page_needs_a_run():

@@ -34,6 +34,39 @@ def test_the_table(recovery, val_n, idle, saturated, printed):
     assert bool(found.notes) == (found.label == "undefined" or idle is None or saturated is None)
 
 
+@pytest.mark.parametrize(
+    ("recovery", "untrained", "val_n", "printed"),
+    [
+        (0.9, 0.49, 0.9, "solved"),
+        (0.9, 0.5, 0.9, "solved (untrained_too)"),  # the threshold is the state's own, and counts as reached
+        (0.9, 1.0, 0.6, "planning_gap (untrained_too)"),
+        (0.5, 0.5, None, "undefined (untrained_too)"),
+        (0.4, 0.9, 0.9, "perception_gap"),  # training has lost what was there: the label says so
+        (0.9, None, 0.9, "solved"),
+        (None, 0.9, 0.9, "undefined"),
+    ],
+)
+def test_an_untrained_network_that_shows_the_state_is_told_beside_the_label(recovery, untrained, val_n, printed):
+    found = verdict(recovery, val_n, False, True, diagnostic=True, untrained=untrained)
+    assert str(found) == printed
+    assert found.label == verdict(recovery, val_n, False, True).label
+    assert found.summary()["untrained_too"] is found.untrained_too is ("untrained_too" in printed)
+    strict = verdict(recovery, val_n, False, True, Thresholds(recovery=1.1), untrained=untrained)
+    assert not strict.untrained_too
+
+
+def test_of_several_seeds_the_untrained_networks_mean_counts():
+    results = [
+        each | {"untrained_recovery": u} for each, u in zip(seeds([0.9] * 3, [0.9] * 3, [0.8] * 3), (0.3, 0.3, 0.8))
+    ]
+    assert str(seed_averaged(results)) == "solved"
+    results[0]["untrained_recovery"] = None  # (.3 + .8)/2
+    assert str(seed_averaged(results)) == "solved (untrained_too)"
+    assert str(seed_averaged([each | {"capacity_saturated": False} for each in results])) == (
+        "solved (untrained_too, capacity_limited)"
+    )
+
+
 def test_thresholds_are_configurable():
     strict = Thresholds(recovery=0.95, val_n=0.99)
     assert verdict(0.9, 0.9, False, True).label == "solved"
