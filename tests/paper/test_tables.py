@@ -379,8 +379,8 @@ def test_every_configuration_is_in_the_last_table(two_by_two):
     assert by_hash["parity/" + str(PPO)][1] == "GRU, PPO × discounted"
     other = next(row for row in found.rows if "not the protocol" in row[1])
     assert other[1] == "GRU, A2C × discounted; not the protocol: task.horizon=12"
-    assert other[8:] == ("solved", "1.5 min", "c0ffeec")
-    assert by_hash["one"][9] == "≥ 1.5 min"
+    assert other[9:] == ("solved", "1.5 min", "c0ffeec")
+    assert by_hash["one"][10] == "≥ 1.5 min"
 
 
 def test_rows_of_another_version_are_told_apart():
@@ -389,5 +389,5 @@ def test_rows_of_another_version_are_told_apart():
                   config={key: value for key, value in old.config.items() if key != "algorithm.clip"})  # fmt: skip
     row = all_runs([old]).rows[0]
     assert row[1] == "GRU, PPO × discounted; not the protocol: no algorithm.clip"
-    assert row[9:] == ("–", "–")
+    assert row[10:] == ("–", "–")
     assert [each.key for each in tables([old])] == ["credit", "proposition_1", "all_runs"]
