@@ -30,6 +30,7 @@ from rlstate.automata import DFA, from_regex, load, zoo
 from rlstate.console import ended
 from rlstate.control import Oracle, features, state_influence
 from rlstate.control.credit import LOW_LEVERAGE, proposition_2_bound, replaying_influence
+from rlstate.control.task import PAPER_HORIZON
 from rlstate.drawing import check_suffix, printable, write_figure
 from rlstate.output import jsonable
 
@@ -53,7 +54,8 @@ def _main(argv: Sequence[str] | None) -> int:
     )
     parser.add_argument("automaton", help="a file, a task of the zoo (mod_5, ends_with_101, …) or a regular expression")
     parser.add_argument("--regex", action="store_true", help="it is a regular expression, whatever it looks like")
-    parser.add_argument("--horizon", type=int, default=16, metavar="T", help="steps of an episode (default 16)")
+    parser.add_argument("--horizon", type=int, default=PAPER_HORIZON, metavar="T",
+                        help="steps of an episode (default %(default)s, the paper's; the quickstart trains at 12)")  # fmt: skip
     parser.add_argument("--p-control", type=float, default=0.5, metavar="P",
                         help="probability that a step is the agent's (default 0.5)")  # fmt: skip
     parser.add_argument("--accept", action="append", metavar="OUTPUT",
@@ -121,7 +123,7 @@ _SUFFIXES = {".json", ".dot", ".gv", ".dfa", ".adl", ".regex"}
 # --- the report ---------------------------------------------------------------------------------------------------
 
 
-def inspect(dfa: DFA, horizon: int = 16, p_control: float = 0.5, name: str = "") -> dict[str, Any]:
+def inspect(dfa: DFA, horizon: int = PAPER_HORIZON, p_control: float = 0.5, name: str = "") -> dict[str, Any]:
     """All that is reported of an automaton, JSON-ready; None stands for what is undefined or too large to compute.
 
     Raises ValueError for a horizon below 1 or `p_control` outside [0, 1].
@@ -236,6 +238,7 @@ def as_text(report: dict[str, Any]) -> str:
     shape, horizon = report["structure"], report["horizon"]
     lines = [
         f"{printable(report['name'], 80) or 'automaton'}, T = {horizon}, p_control = {report['p_control']:g}",
+        *["(T as in the paper; --horizon gives another, and the quickstart has T = 12)"] * (horizon == PAPER_HORIZON),
         "",
         *_rows("size", f"{shape['n_states']} states ({shape['n_reachable']} reachable, {shape['n_minimal']} minimal), "
                f"{report['accepting']} accepting, {shape['n_symbols']} symbols: {_listing(report['alphabet'])}"),

@@ -7,7 +7,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from rlstate.console import clean_up_when_terminated, ended
+from rlstate.console import clean_up_when_terminated, ended, one_line
+from rlstate.mine_output import as_options
 
 _KINDS = {
     "code": ("mine_code", "the words that some code accepts: a named predicate or any Python function"),
@@ -18,7 +19,7 @@ _KINDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Mine what the arguments ask for; the exit code: 0, 2 after an error of one line, or 130 after Ctrl-C."""
-    return ended(lambda: _main(argv))
+    return ended(lambda: _main(argv), lambda text: as_options(one_line(text)))
 
 
 def _main(argv: Sequence[str] | None) -> int:

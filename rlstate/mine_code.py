@@ -18,7 +18,8 @@ from typing import Any
 from rlstate.automata import files, mining
 from rlstate.automata.predicates import Predicate
 from rlstate.control import Features, checks, features
-from rlstate.mine_output import FILES, check_output, escaped, write_files
+from rlstate.control.task import PAPER_HORIZON
+from rlstate.mine_output import FILES, as_options, check_output, count, escaped, next_steps, write_files
 from rlstate.output import jsonable
 
 MAX_MONOID = 100_000
@@ -36,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
           python -m rlstate.mine code stdnum.luhn:is_valid --alphabet 0123456789 --reads right
           python -m rlstate.mine code my_door:is_safe --alphabet open,close,lock --learner edsm
           python -m rlstate.mine code my_list:is_sorted --alphabet '[",", " ", "a"]'
-        Random words prove nothing: where it matters add --tester w, which does for code of so many states and no more.""")
+        Random words prove nothing: where it matters add --tester w, which does for code of so many states and no more.
+        Where the code accepts hardly any of them, give some that it accepts: --example TEXT.""")
     add = parser.add_argument
     # fmt: off
     add("code", metavar="NAME|package.module:function", help="a predicate that `list` shows, div<m>_base<b>, or a function")
@@ -50,12 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--extra-states", type=int, default=1, metavar="N", help="that the W-method allows the code (default: 1)")
     add("--tests", type=int, default=1000, metavar="N", help="random words a test (default: 1000)")
     add("--max-length", type=int, metavar="L", help="of random words (default: 20, and more with more states)")
+    add("--example", action="append", default=[], metavar="TEXT", help="to ask in every test, such as one that the code accepts; "
+        "written as --alphabet is, and may be repeated")
     add("--budget", type=int, metavar="N", help="most queries, distinct words and equivalence (default: no limit)")
     add("--sample", type=int, default=2000, metavar="N", help="words a passive learner starts with (default: 2000)")
     add("--rounds", type=int, default=5, metavar="N", help="tries of a passive learner (default: 5)")
     add("--held-out-lengths", type=_lengths, metavar="L,L,…", help="of held-out words (default: 10,20,40)")
     add("--held-out-number", type=int, default=500, metavar="N", help="held-out words of each length (default: 500)")
-    add("--horizon", type=int, default=16, metavar="T", help="of the task, for the oracle (default: 16)")
+    add("--horizon", type=int, default=PAPER_HORIZON, metavar="T", help="of the task, for the oracle (default: %(default)s)")
     add("--p-control", type=float, default=0.5, metavar="P", help="of the task, for the oracle (default: 0.5)")
     add("--seed", type=int, default=0)
     add("--output", type=Path, metavar="FOLDER", help=f"for {', '.join(FILES)}; "
@@ -75,7 +79,9 @@ def main(arguments: argparse.Namespace) -> int:
     names = ("tester", "extra_states", "tests", "max_length", "budget", "sample", "rounds",
              "held_out_number", "held_out_lengths", "seed")  # fmt: skip
     settings = {name: getattr(arguments, name) for name in names}
-    mined = mining.mine(code, learner=arguments.learner, **settings)
+    examples = [split_names(text, code.alphabet) for text in arguments.example]
+    mined = mining.mine(code, learner=arguments.learner, examples=examples, **settings)
+    settings["examples"] = arguments.example
     structure = features(mined.dfa, arguments.horizon, arguments.p_control, MAX_MONOID)
     sections = describe(mined, structure, arguments.horizon, arguments.p_control)
     try:
@@ -84,8 +90,11 @@ def main(arguments: argparse.Namespace) -> int:
             write(folder, mined, as_json(mined, structure, settings, task), as_markdown(sections), arguments.force)
     finally:  # what was mined is shown, whatever became of the files
         print(as_text(sections), flush=True)
-    if folder is not None:
-        print(f"\nin {folder}: {', '.join(FILES)}")
+    if folder is None:
+        print("\n--output FOLDER would keep it, and say how to train on it")
+        return 0
+    print(f"\nin {folder}: {', '.join(FILES)}")
+    print(next_steps(folder, mined.dfa, arguments.horizon, arguments.p_control))
     return 0
 
 
@@ -105,15 +114,21 @@ def load_code(name: str, alphabet: str | None = None, reads: Any = None) -> Pred
         ValueError: there is none, it is not a function, or an alphabet is missing or superfluous.
     """
     if ":" not in name:
+        module_name, _, function_name = name.rpartition(".")
+        if module_name:  # no predicate's name has a dot
+            raise ValueError(
+                f"{name!r} is no predicate's name, and a function is written package.module:function: "
+                f"{module_name}:{function_name}?"
+            )
+        try:
+            known = mining.predicate(name)
+        except ValueError as error:
+            raise ValueError(f"{error} A function is written package.module:function.") from None
         if alphabet is not None or reads is not None:
             raise ValueError(
                 f"The predicate {name!r} brings its own alphabet and direction: leave out --alphabet and --reads."
             )
-        try:
-            return mining.predicate(name)
-        except ValueError as error:
-            hint = " A function is written package.module:function." if "." in name else ""
-            raise ValueError(f"{error}{hint}") from None
+        return known
     module_name, _, path = name.partition(":")
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -144,12 +159,20 @@ def split_alphabet(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split() if "," in text or " " in text else text)
 
 
+def split_names(text: str, alphabet: Sequence[str]) -> str | tuple[str, ...]:
+    """A text over the alphabet as `Predicate.read` takes it: `open,close` where names are longer than a character."""
+    if all(len(name) == 1 for name in alphabet):
+        return text
+    return split_alphabet(text) if text.startswith("[") else tuple(text.replace(",", " ").split())
+
+
 # --- the report ---------------------------------------------------------------------------------------------------
 
 
 def describe(mined: mining.Mined, structure: Features, horizon: int, p_control: float) -> list[Section]:
     """The report as headings with (what, value) lines."""
     code, dfa, counts = mined.predicate, mined.dfa, mined.counts
+    trivial = dfa.n_states == 1
     asked = [
         ("code", f"{code.name} ({code.source})" if code.source not in ("", code.name) else code.name),
         ("language", code.description or "not described"),
@@ -157,8 +180,12 @@ def describe(mined: mining.Mined, structure: Features, horizon: int, p_control: 
         ("learner", mined.learner),
     ]
     result = [
-        ("automaton", f"{dfa.n_states} states, {int(dfa.accepting.sum())} of them accepting, {dfa.n_symbols} symbols"),
-        ("PARTIAL", mined.partial or ""),
+        ("automaton", f"{count(dfa.n_states, 'state')}, {int(dfa.accepting.sum())} of them accepting, "
+         f"{count(dfa.n_symbols, 'symbol')}"),
+        ("trivial", "" if not trivial else f"it {'accepts' if dfa.accepting[0] else 'rejects'} every word. If the code does not, "
+         f"test more random words (--tests), longer or shorter ones (--max-length) or all words up to N symbols (--tester w "
+         f"--extra-states N), or give one with the other answer (--example TEXT)"),
+        ("PARTIAL", as_options(mined.partial or "")),
         ("tested", mined.verification if mined.passed else ""),
         ("queries", f"{counts.unique} words ({counts.raw} times, {counts.symbols} symbols), {counts.equivalence} "
          f"equivalence; the code accepts {mined.accepted} of the words"),
@@ -169,10 +196,11 @@ def describe(mined: mining.Mined, structure: Features, horizon: int, p_control: 
     ]  # fmt: skip
     large = f"more than {MAX_MONOID:,} elements"
     shape = [
-        ("permutation", _yes(structure.permutation) + (": a group language, the paper's warning sign of a perception gap"
+        ("permutation", "yes, as every automaton of one state" if trivial else
+         _yes(structure.permutation) + (": a group language, the paper's warning sign of a perception gap"
                                                        if structure.permutation else "")),
         ("star-free", _yes(structure.star_free)),
-        ("monoid", large if structure.monoid_size is None else f"{structure.monoid_size:,} elements"),
+        ("monoid", large if structure.monoid_size is None else count(structure.monoid_size, "element")),
         ("synchronizing", _yes(structure.synchronizing)),
         ("stabilizers", _names(dfa.alphabet[symbol] for symbol in structure.stabilizers) or "none"),
     ]  # fmt: skip
@@ -184,6 +212,8 @@ def describe(mined: mining.Mined, structure: Features, horizon: int, p_control: 
         ("diagnostic", _yes(structure.diagnostic)),
         ("quotient", f"{structure.quotient_size} control-relevant classes"),
     ]  # fmt: skip
+    if trivial:
+        task = [("task", "none: every word gets the same answer")]
     return [
         ("asked", asked),
         ("mined", [line for line in result if line[1]]),
@@ -249,7 +279,7 @@ def _uncovered(mined: mining.Mined, shown: int = 5) -> str:
 
 def _held_out(accuracy: mining.Accuracy) -> str:
     if accuracy.overall is None:
-        return "no fresh words: all were asked"
+        return "no fresh words"
     parts = [f"{accuracy.overall:.2%} of {accuracy.accepted + accuracy.rejected} fresh random words"]
     for kind, share, number in (
         ("accepted", accuracy.on_accepted, accuracy.accepted),

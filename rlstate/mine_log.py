@@ -19,8 +19,9 @@ from tqdm.auto import tqdm
 
 from rlstate.automata import DFA, passive, save
 from rlstate.automata.eventlog import EventLog, LabelledWords, labelled_words, read_log
+from rlstate.automata.logfiles import NAMES
 from rlstate.automata.structure import MonoidTooLarge, is_star_free, is_synchronizing, stabilizers
-from rlstate.mine_output import FILES, check_output, escaped, write_files
+from rlstate.mine_output import FILES, check_output, count, escaped, next_steps, write_files
 
 LEARNERS = ("edsm", "rpni", "blue_fringe")
 MAX_MONOID = 20_000
@@ -112,8 +113,8 @@ def mine_words(
     training, held_out = cases.split(test, seed)
     if not len(training) or not len(held_out):
         raise ValueError(
-            f"Of {len(cases)} cases {len(training)} are for training and {len(held_out)} held out: change the seed or "
-            f"the share test={test}, or give a larger log."
+            f"Of {len(cases)} cases {len(training)} are for training and {len(held_out)} held out, at a share of "
+            f"{test} (test=…): change the seed or the share, or give a larger log."
         )
     words, labels, weights = training.resolved()
     learned = getattr(passive, learner)(
@@ -216,8 +217,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="decides which cases are held out")
     parser.add_argument("--output", metavar="FOLDER", help=f"write {', '.join(FILES)} there")
     parser.add_argument("--force", action="store_true", help="write over a report that is there")
-    for role in ("case", "activity", "timestamp"):
-        parser.add_argument(f"--{role}", help=f"the {role}'s column (CSV) or attribute (XES)")
+    for role, known in NAMES.items():
+        if role != "transition":
+            parser.add_argument(
+                f"--{role}",
+                metavar="NAME",
+                help=f"the {role}'s column (CSV) or attribute (XES), if not {' or '.join(known[:2])}",
+            )
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -244,6 +250,11 @@ def main(arguments: argparse.Namespace) -> int:
             _write(folder, mined.dfa, report, text, arguments.force)
     finally:  # what was mined is shown, whatever became of the files
         print(text, end="", flush=True)
+    if folder is None:
+        print("\n--output FOLDER would keep it, and say how to train on it")
+        return 0
+    print(f"\nin {folder}: {', '.join(FILES)}")
+    print(next_steps(folder, mined.dfa))
     return 0
 
 
@@ -280,33 +291,37 @@ def markdown(report: dict[str, Any]) -> str:
     """The report for people."""
     log, conflicts, automaton = report["log"], report["conflicts"], report["automaton"]
     share = report["cases_true"] / report["cases"]
+    untimed, undefined = log["cases_without_all_timestamps"], automaton["undefined_transitions"]
+    trivial = automaton["states"] == 1
     shape = automaton["shape"] + (f" (last {automaton['degree']})" if automaton["shape"] == "decide-late" else "")
+    dropped = f", {log['events_dropped']} dropped by the lifecycle filter" if log["events_dropped"] else ""
+    unknown = report["cases_without_attribute"]
+    both_labels = "none with both labels" if not conflicts["words"] else (
+        f"{conflicts['words']} with both labels, {count(conflicts['cases'], 'case')} against the majority of their word"
+    )  # fmt: skip
     lines = [
         f"# {escaped(log['file'])}: {escaped(report['outcome'])}",
         "",
-        f"- {log['cases']} cases, {log['variants']} variants; {log['events_kept']} events kept, "
-        f"{log['events_dropped']} dropped by the lifecycle filter",
-        f"- {log['cases_reordered']} cases put in the order of time; {log['cases_without_all_timestamps']} left in the "
-        f"file's order, since a timestamp is missing",
+        f"- {log['cases']} cases, {log['variants']} variants; {log['events_kept']} events kept{dropped}",
+        *_where(log["cases_reordered"], f"{count(log['cases_reordered'], 'case')} put in the order of time"),
+        *_where(untimed, f"{count(untimed, 'case')} left in the file's order, since a timestamp is missing (see --timestamp)"),
         *(f"- {escaped(note)}" for note in log["notes"]),
         f"- the outcome is true of {report['cases_true']} cases ({share:.1%})"
-        + (
-            f"; {report['cases_without_attribute']} lack the attribute and count as false"
-            if report["cases_without_attribute"] else ""
-        ),
+        + (f"; {unknown} lack the attribute and count as false" if unknown else ""),
         "- words: "
         + ("up to the event that decides" if report["before_outcome"] else "whole cases, the deciding event included"),
         f"- alphabet ({len(report['alphabet'])}): {', '.join(map(escaped, report['alphabet']))}",
-        f"- {report['words']} distinct words; {conflicts['words']} have both labels, {conflicts['cases']} cases are "
-        f"against their word's majority: Bayes ceiling {conflicts['bayes_ceiling']:.3f}",
+        f"- {count(report['words'], 'distinct word')}; {both_labels}: Bayes ceiling {conflicts['bayes_ceiling']:.3f}",
         "",
         f"## Automaton ({report['learner']}, tolerance {report['tolerance']:g})",
         "",
-        f"- {_count(automaton['states'], 'state')} (minimal), shape: {shape}",
-        f"- permutation: {_yes(automaton['permutation'])}; star-free: {_yes(automaton['star_free'])}; synchronizing: "
-        f"{_yes(automaton['synchronizing'])}",
+        f"- {count(automaton['states'], 'state')} (minimal), shape: {shape}",
+        *_where(trivial, "no task: every case gets the same answer. A lower --tolerance, a higher --top or another "
+                "--learner tells more cases apart"),
+        f"- permutation: {'yes, as every automaton of one state' if trivial else _yes(automaton['permutation'])}; "
+        f"star-free: {_yes(automaton['star_free'])}; synchronizing: {_yes(automaton['synchronizing'])}",
         f"- absorbing states: {', '.join(map(str, automaton['absorbing'])) or 'none'}",
-        f"- {_count(automaton['undefined_transitions'], 'transition')} that no training word takes: the state stays",
+        *_where(undefined, f"{count(undefined, 'transition')} that no training word takes: the state stays"),
         "",
         "| cases | number | accuracy | majority | Bayes ceiling | covered |",
         "|---|---|---|---|---|---|",
@@ -320,9 +335,10 @@ def markdown(report: dict[str, Any]) -> str:
             f"| {heading} | {score['cases']} | {_three(score['accuracy'])}{error} | {_three(score['majority'])} "
             f"| {_three(score['bayes_ceiling'])} | {_three(score['covered'])} |"
         )
+    both = report["split"]["words_in_both"]
     lines += [
         "",
-        f"{report['split']['words_in_both']} words are in training and held out (seed {report['split']['seed']}).",
+        f"{count(both, 'word') if both else 'No word'} in both training and held out (seed {report['split']['seed']}).",
     ]
     return "\n".join(lines) + "\n"
 
@@ -344,13 +360,14 @@ def _write(folder: Path, dfa: DFA, report: dict[str, Any], text: str, force: boo
     )
 
 
+def _where(number: int, what: str) -> list[str]:
+    """A line for what there is some of: "0 lost" would only alarm."""
+    return [f"- {what}"] if number else []
+
+
 def _three(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
 def _yes(value: bool | None) -> str:
     return "too large to tell" if value is None else "yes" if value else "no"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

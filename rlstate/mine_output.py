@@ -1,12 +1,16 @@
-"""The folder that a mined automaton is written to: all of its files or none, and never over others unasked."""
+"""What the mining commands say, and the folder that they write to: all of its files or none, never over others unasked."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from rlstate.automata import DFA
 
 FILES = ("automaton.json", "automaton.svg", "report.json", "report.md")
 
@@ -60,6 +64,56 @@ def write_files(folder: Path, make: Mapping[str, Callable[[Path], object]], forc
                 with suppress(FileNotFoundError):
                     os.replace(old / name, folder / name)
             raise
+
+
+def next_steps(folder: Path, dfa: DFA, horizon: int | None = None, p_control: float = 0.5) -> str:
+    """The commands, for a shell, that look at the automaton in `folder` and that train on it as that task, if it is one."""
+    from rlstate.control import checks
+    from rlstate.control.task import PAPER_HORIZON
+
+    horizon = PAPER_HORIZON if horizon is None else horizon
+    path = str(folder / FILES[0])
+    look = ["python", "-m", "rlstate.inspect", path]
+    look += ["--horizon", str(horizon)] * (horizon != PAPER_HORIZON)
+    look += ["--p-control", f"{p_control:g}"] * (p_control != 0.5)
+    train = ["python", "-m", "rlstate.train", "+experiment=quickstart", "task=file", f"task.path={_for_hydra(path)}"]
+    train += [f"task.horizon={horizon}"] + [f"task.p_control={p_control:g}"] * (p_control != 0.5)
+    said = ["next:", f"  {shlex.join(look)}"]
+    if dfa.n_states > 1:
+        try:
+            checks.accepted_horizon(dfa, horizon)
+            said.append(f"  {shlex.join(train)}")
+        except ValueError as error:
+            said.append(f"not a task: {error}")
+    return "\n".join(said)
+
+
+def _for_hydra(path: str) -> str:
+    """A path as a value of Hydra's grammar: in quotes where it has more than plain characters."""
+    if re.fullmatch(r"[\w./+-]+", path, re.ASCII):
+        return path
+    return "'" + re.sub(r"(\\*)'", r"\1\1\'", path) + "'"
+
+
+def as_options(text: str) -> str:
+    """A message that names Python's arguments in the words of the command line.
+
+    `case=…` becomes `--case …`, and of the argument that a sentence begins with `top is 0, but` becomes `--top is 0, but` and
+    `horizon=0 is` `--horizon 0 is`.
+    """
+
+    def option(name: str) -> str:
+        return f"--{name.replace('_', '-')}"
+
+    text = re.sub(r"\b([a-z_]+)=…", lambda found: f"{option(found[1])} …", text)
+    text = re.sub(r"^([a-z_]+)(?= is \S+, but )", lambda found: option(found[1]), text)
+    text = re.sub(r"^([a-z_]+)=(?=\S+ is )", lambda found: f"{option(found[1])} ", text)
+    return text.replace("take the whole case", "leave out --before-outcome")
+
+
+def count(number: int, what: str) -> str:
+    """`1 state`, `2 states`."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def escaped(text: str) -> str:

@@ -189,7 +189,7 @@ def _automaton(task: dict[str, Any]) -> tuple[str, DFA]:
             raise ConfigurationError(f"task.path={path}: there is no such file (looked in {os.getcwd()})")
         complete = bool(task.get("complete"))
         dfa = load_automaton(path, accept=task.get("accept"), complete=complete, alphabet=alphabet)
-        return _folder_name(Path(path).name.split(".")[0]), dfa
+        return _folder_name(_file_name(path)), dfa
     if "." in name:
         made = import_dotted(name, "automaton")
         try:
@@ -204,6 +204,14 @@ def _automaton(task: dict[str, Any]) -> tuple[str, DFA]:
     if name == "mod_k" and "k" in task:
         return f"mod_{task['k']}", zoo.make("mod_k", k=task["k"])
     return name, zoo.make(name)
+
+
+def _file_name(path: str) -> str:
+    """What tells a file from others: its name, or, as mining and training call every file alike, that of its folder."""
+    *above, folder, name = Path(os.path.abspath(path)).parts
+    if name != "automaton.json":
+        return name.split(".")[0]
+    return above[-1] if above and re.fullmatch(r"seed=\d+", folder) else folder
 
 
 def _task_configs(config: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from rlstate.automata import DFA, save, zoo
 from rlstate.automata.sampling import random_dfa
 from rlstate.inspect import as_text, find, inspect, main, sparkline
 from rlstate.inspect_figure import draw_report
+from rlstate.train import compose
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -201,6 +202,14 @@ def test_the_command(capsys, tmp_path):
     text = told(capsys, "parity", "--horizon", "8", "--p-control", "0.25")
     assert text.startswith("parity, T = 8, p_control = 0.25\n")
     assert "warning: perception gap likely" in text
+    protocol, quickstart = (compose([f"+experiment={name}"])["task"]["horizon"] for name in ("protocol", "quickstart"))
+    said = f"(T as in the paper; --horizon gives another, and the quickstart has T = {quickstart})\n"
+    assert told(capsys, "parity").startswith(f"parity, T = {protocol}, p_control = 0.5\n{said}")
+    assert said not in text
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    helped = " ".join(capsys.readouterr().out.split())
+    assert f"(default {protocol}, the paper's; the quickstart trains at {quickstart})" in helped
     report = json.loads(told(capsys, "mod_3", "--json", "--figure", str(tmp_path / "mod_3.svg")))
     assert report["structure"]["permutation"]
     assert report == inspect(zoo.make("mod_3"), 16, 0.5, "mod_3")

@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -7,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rlstate.automata import load, mining, zoo
+from rlstate.automata import DFA, load, mining, zoo
 from rlstate.mine import main
-from rlstate.mine_code import split_alphabet
-from rlstate.mine_output import FILES, write_files
+from rlstate.mine_code import split_alphabet, split_names
+from rlstate.mine_output import FILES, as_options, next_steps, write_files
+from rlstate.plan import plan
+from rlstate.train import compose
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -23,6 +26,7 @@ def door(tmp_path, monkeypatch):
         "def is_safe(names):\n"
         '    """Locked at the end, and opened at most once."""\n'
         '    return names.count("open") <= 1 and names[-1:] == ("lock",)\n\n'
+        'def rare(text):\n    return text == "abcabc"\n\n'
         "def even(text):\n    return len(text) % 2 == 0\n\n"
         "def count(text):\n    return len(text)\n\n"
         "limit = 3\n"
@@ -168,6 +172,95 @@ def test_alphabets(text, names):
     assert split_alphabet(text) == names
 
 
+def test_examples_are_written_as_the_alphabet_is():
+    assert split_names("a,b", ("a", ",", "b")) == "a,b"
+    assert (
+        split_names("open,lock", ("open", "lock"))
+        == split_names('["open", "lock"]', ("open", "lock"))
+        == ("open", "lock")
+    )
+    assert split_names("open", ("open", "lock")) == ("open",)
+    assert split_names("", ("open", "lock")) == ()
+
+
+def test_a_rare_language_is_trivial_until_it_is_shown_or_searched(door, capsys):
+    asked = ["code", "door:rare", "--alphabet", "abc"]
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert "1 state, 0 of them accepting" in shown
+    assert "trivial        it rejects every word. If the code does not, test more" in shown
+    assert "task           none: every word gets the same answer" in shown
+    assert "group language" not in shown
+    for remedy in (["--example", "abcabc"], ["--tester", "w", "--extra-states", "6"], ["--max-length", "6", "--tests", "9999"],
+                   ["--example", "abcabc", "--learner", "rpni"]):  # fmt: skip
+        assert main([*asked, *remedy, "--output", "out", "--force"]) == 0
+        assert "trivial" not in capsys.readouterr().out
+        dfa = load(door / "out" / "automaton.json")
+        assert dfa.accepts(dfa.encode("abcabc"))
+        assert not dfa.accepts(dfa.encode("abcabb"))
+    assert json.loads((door / "out" / "report.json").read_text())["settings"]["examples"] == ["abcabc"]
+    assert main([*asked, "--example", "abcabd"]) == 2
+    assert "'abcabd' has 'd', which is none of the symbols" in capsys.readouterr().err
+
+
+def test_what_is_printed_next_names_this_automaton_to_a_shell_and_to_hydra(door, capsys):
+    folder = "it's \\here (a, {b}=1)"
+    asked = ["code", "door:even", "--alphabet", "ab", "--output", folder, "--horizon", "8", "--p-control", "0.25"]
+    assert main(asked) == 0
+    look, train = (shlex.split(line) for line in capsys.readouterr().out.splitlines()[-2:])
+    assert look == ["python", "-m", "rlstate.inspect", f"{folder}/automaton.json", *asked[-4:]]
+    assert train[:3] == ["python", "-m", "rlstate.train"]
+    (run,) = plan(compose([*train[3:], "seeds=1", "logger=files"]))
+    assert run.task.dfa == load(door / folder / "automaton.json")
+    assert (run.task.horizon, run.task.p_control, run.experiment) == (8, 0.25, "quickstart")
+    assert main(["code", "door:even", "--alphabet", "ab"]) == 0
+    assert capsys.readouterr().out.endswith("\n--output FOLDER would keep it, and say how to train on it\n")
+
+
+def test_what_is_no_task_is_not_to_be_trained_on():
+    for dfa in (zoo.make("parity"), DFA([[0, 0]], [True]), DFA([[1, 1], [2, 2], [2, 2]], [False, True, False])):
+        said = next_steps(Path("out"), dfa)
+        assert said.startswith("next:\n  python -m rlstate.inspect out/automaton.json")
+        assert ("rlstate.train" in said) == (dfa == zoo.make("parity"))
+    assert "cannot be reached from the start within" in said or "accepts no word of length exactly" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name the case's column (case=…) among 'a'", "name the case's column (--case …) among 'a'"),
+        ("raise it (max_length=…), or tests=…", "raise it (--max-length …), or --tests …"),
+        ("extra_states is -1, but must be", "--extra-states is -1, but must be"),
+        ("p_control=2.0 is not a probability", "--p-control 2.0 is not a probability"),
+        # What is not an argument's name stays.
+        ("case.csv: attribute:case=3 is true of no case", "case.csv: attribute:case=3 is true of no case"),
+        ("log is empty: give an event log", "log is empty: give an event log"),
+        ("--output out is a file, but must be a folder.", "--output out is a file, but must be a folder."),
+    ],
+)
+def test_errors_speak_of_options(text, said):
+    assert as_options(text) == said
+
+
+def test_logs_that_will_not_do_are_refused_in_the_words_of_the_command_line(tmp_path, capsys):
+    log = tmp_path / "log.csv"
+    for header, options, said in (
+        ("id,activity", ["--outcome", "contains:b"], "name the case's column (--case …) among 'id', 'activity'"),
+        ("case,what", ["--outcome", "contains:b"], "name the activity's column (--activity …) among 'case', 'what'"),
+        ("case,activity", ["--outcome", "contains:b", "--top", "0"], "--top is 0, but"),
+        ("case,activity", ["--outcome", "contains:b", "--top", "1", "--other", "a"], "another name (--other …)"),
+        ("case,activity", ["--outcome", "contains:b", "--test", "0"], "at a share of 0.0 (--test …)"),
+        ("case,activity", ["--outcome", "contains:b", "--lifecycle", "start"], "a set of them (--lifecycle …)"),
+        ("case,activity", ["--outcome", "attribute:x=1", "--before-outcome"], "leave out --before-outcome"),
+    ):
+        log.write_text(f"{header}\n" + "".join(f"{i},a\n{i},{'b' if i % 2 else 'c'}\n" for i in range(9)))
+        assert main(["log", str(log), *options]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert said in err
+        assert err.count("\n") == 1
+
+
 def test_odd_names_are_told_apart_in_the_report(door, capsys):
     alphabet = json.dumps([",", " ", "a|b", "c\nd"])
     assert main(["code", "door:even", "--alphabet", alphabet, "--output", "out"]) == 0
@@ -200,6 +293,7 @@ def test_a_partial_result_says_so(tmp_path, capsys):
     assert main(["code", "verhoeff", "--budget", "200", "--output", str(tmp_path / "v")]) == 0
     shown = capsys.readouterr().out
     assert "PARTIAL        the budget of 200 queries ran out" in shown
+    assert "raise it (--budget …)" in " ".join(shown.split())
     assert "tested " not in shown
     assert "verhoeff (partial)" in (tmp_path / "v" / "automaton.svg").read_text()
     report = json.loads((tmp_path / "v" / "report.json").read_text())
@@ -211,7 +305,10 @@ def test_a_partial_result_says_so(tmp_path, capsys):
     ("arguments", "sentence"),
     [
         (["nope"], "Unknown predicate 'nope'"),
-        (["door.even"], "A function is written package.module:function"),
+        (["even"], "A function is written package.module:function"),
+        (["door.even"], "a function is written package.module:function: door:even?"),
+        (["door.even", "--alphabet", "ab"], "door:even?"),
+        (["even", "--alphabet", "ab"], "Unknown predicate 'even'"),
         (["div7", "--alphabet", "01"], "brings its own alphabet"),
         (["div7", "--reads", "left"], "brings its own alphabet"),
         (["door:even"], "give its symbols: --alphabet 01"),
@@ -221,9 +318,9 @@ def test_a_partial_result_says_so(tmp_path, capsys):
         (["door:count", "--alphabet", "ab"], "door:count answered 0 (int) on the word ''"),
         (["nowhere:even", "--alphabet", "ab"], "Module 'nowhere' could not be imported: ModuleNotFoundError"),
         (["broken:even", "--alphabet", "ab"], "RuntimeError: not today"),
-        (["div7", "--horizon", "0"], "horizon"),
-        (["div7", "--p-control", "2"], "p_control"),
-        (["div7", "--budget", "0"], "budget is 0"),
+        (["div7", "--horizon", "0"], "--horizon 0 is"),
+        (["div7", "--p-control", "2"], "--p-control 2.0 is"),
+        (["div7", "--budget", "0"], "--budget is 0"),
     ],
 )
 def test_errors_are_one_line_and_exit_with_2(door, capsys, arguments, sentence):

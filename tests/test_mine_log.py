@@ -213,7 +213,10 @@ def test_command_writes_a_report_and_never_over_one(tmp_path, capsys):
     assert "2 states (minimal), shape: reach-commit" in printed
     assert sorted(path.name for path in out.iterdir()) == sorted(mine_log.FILES)
     assert [path.name for path in out.parent.iterdir()] == ["report"]  # nothing temporary is left
-    assert (out / "report.md").read_text() == printed
+    shown, _, after = printed.partition("\nin ")
+    assert (out / "report.md").read_text() == shown
+    assert f"rlstate.inspect {out}/automaton.json\n" in after
+    assert f"task=file task.path={out}/automaton.json task.horizon=16\n" in after
     report = json.loads((out / "report.json").read_text())
     dfa = load(out / "automaton.json")
     assert list(dfa.alphabet) == report["alphabet"]
@@ -269,6 +272,32 @@ def test_lifecycle_may_be_a_list(tmp_path, capsys):
     path.write_text("case,activity,lifecycle\n" + "\n".join(rows))
     mine_log.main(arguments(path, "--outcome", "contains:b", "--lifecycle", "start, done"))
     assert "90 events kept, 45 dropped" in capsys.readouterr().out
+
+
+def test_what_there_is_none_of_is_not_counted(tmp_path, capsys):
+    """Cases whose order by time is the file's, all timed, none dropped, no word with both labels, all transitions taken."""
+    path = tmp_path / "log.csv"
+    words = ["".join(word) for length in range(1, 4) for word in itertools.product("ab", repeat=length)] * 5
+
+    def mined(outcome: str, times: bool = True, *options: str) -> str:
+        rows = [f"{i},{a},{t if times else ''}" for i, word in enumerate(words) for t, a in enumerate(word)]
+        path.write_text("nr,what,when\n" + "\n".join(rows))
+        columns = ("--case", "nr", "--activity", "what", "--timestamp", "when")
+        assert mine_log.main(arguments(path, "--outcome", outcome, *columns, *options)) == 0
+        return capsys.readouterr().out
+
+    text = mined("contains:b")
+    for alarm in ("dropped", "order of time", "timestamp", "lack the attribute", "against", "no training word", " 0 "):
+        assert not [line for line in text.splitlines() if line.startswith("- ") and alarm in line]
+    assert "14 distinct words; none with both labels: Bayes ceiling 1.000" in text
+    assert "70 cases left in the file's order, since a timestamp is missing (see --timestamp)" in mined(
+        "contains:b", False
+    )
+    # Whatever the last activity is, what comes before it is the same.
+    assert "with both labels" in (text := mined("last:b", True, "--before-outcome", "--tolerance", "0.49"))
+    assert "none with both labels" not in text
+    assert "- 1 state (minimal), shape: constant\n- no task: every case gets the same answer" in text
+    assert "permutation: yes, as every automaton of one state" in text
 
 
 def test_real_log(data, tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -90,6 +91,23 @@ def test_the_folder_depends_on_what_decides_the_numbers_and_on_nothing_else(tmp_
     save(dfa, path)
     from_file = runs("task=file", f"task.path={path}")[0]
     assert (from_file.hash, from_file.task.name) == (base.hash, "mine")
+
+
+def test_an_automaton_that_is_called_automaton_has_its_folders_name(tmp_path, monkeypatch):
+    """Mining calls every file automaton.json, and so does training, under <task>/seed=<n>/."""
+    monkeypatch.chdir(tmp_path)
+    for folder, name in (("mined/div7", "div7"), ("mined/odd name", "odd_name"), ("runs/q/a0/mod_5/seed=3", "mod_5"),
+                         ("seed=x", "seed_x")):  # fmt: skip
+        (tmp_path / folder).mkdir(parents=True)
+        save(zoo.make("mod_5"), tmp_path / folder / "automaton.json")
+        save(zoo.make("mod_5"), tmp_path / folder / "machine.dot")
+        for path in (f"{folder}/automaton.json", f"{folder}/../{Path(folder).name}/automaton.json"):
+            assert runs("task=file", f"task.path='{path}'")[0].task.name == name
+        assert runs("task=file", f"task.path='{folder}/machine.dot'")[0].task.name == "machine"
+    monkeypatch.chdir("mined/div7")
+    assert runs("task=file", "task.path=automaton.json")[0].task.name == "div7"
+    first, second = runs("tasks=[../div7/automaton.json,'../odd name/automaton.json']")
+    assert first.folder.path != second.folder.path
 
 
 def three_symbols(k: int = 3) -> DFA:

@@ -127,7 +127,7 @@ def read_log(
     if not kept:
         raise ValueError(
             f"{path} has no event that counts: of {sum(transitions.values())} the lifecycle filter drops {dropped}; the "
-            f"transitions are {_shown(dict(transitions.most_common()))}. Give lifecycle='all' or a set of them."
+            f"transitions are {_shown(dict(transitions.most_common()))}. Count all, or a set of them (lifecycle=…)."
         )
     twice = len(cases) - len({case.name for case in cases})
     notes = [f"{count} {what}" for what, count in reading.lost.items() if count]

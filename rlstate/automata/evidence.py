@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ SHORT = 20
 
 
 class EquivalenceTest:
-    """A tester (see `BlackBoxTeacher`) of random words and then, if wanted, of the W-method, that can say what it did.
+    """A tester (see `BlackBoxTeacher`) of given words, of random ones and, if wanted, of the W-method, that says what it did.
 
     Without `max_length` half of the random words have at most `SHORT` symbols, the others at most `SHORT` and twice the
     number of states: long ones are needed to get everywhere in a large automaton, short ones where hardly any long word
@@ -26,14 +26,21 @@ class EquivalenceTest:
         max_length: of the random words.
         extra_states: of the W-method; None leaves it out.
         seed: of the random words.
+        examples: the words that every test begins with: of a rare language those that random words would not meet.
     """
 
-    def __init__(self, number: int, max_length: int | None, extra_states: int | None, seed: int) -> None:
+    def __init__(
+        self, number: int, max_length: int | None, extra_states: int | None, seed: int, examples: Sequence[Word] = ()
+    ) -> None:
+        self.examples = tuple(examples)
         self.number, self.max_length, self.extra_states, self.seed = number, max_length, extra_states, seed
         self._suite = 0  # words of the W-method in the latest test, in the end the one that found no difference
 
     def __call__(self, hypothesis: DFA, member: Callable[[Word], bool]) -> Word | None:
         """A word on which hypothesis and code differ, or None."""
+        for word in self.examples:
+            if member(word) != hypothesis.accepts(word):
+                return word
         for number, longest in self._lengths(hypothesis):
             found = random_words(number, longest, self.seed)(hypothesis, member)
             if found is not None:
@@ -52,11 +59,11 @@ class EquivalenceTest:
         """What the latest test shows, if it found no difference to `dfa`."""
         dfa = dfa.minimize()
         words = " and ".join(f"{number} words of up to {longest}" for number, longest in self._lengths(dfa))
+        if self.examples:
+            words = f"{len(self.examples)} given and {words}"
         text = f"no difference found on {words} random symbols"
         if self.extra_states is None:
-            return (
-                f"{text}: of such words fewer than {min(3 / self.number, 1):.2%} differ (95 % confidence); not proven"
-            )
+            return f"{text}: of such random words fewer than {min(3 / self.number, 1):.2%} differ (95 % confidence); not proven"
         return (
             f"{text}, nor on the {self._suite} words of the W-method: exact if the code's minimal automaton has at most "
             f"{dfa.n_states + self.extra_states} states"

@@ -23,12 +23,13 @@ from rlstate.automata.logvalues import BOOLEANS, NO_VALUE, Time, Value, instant,
 Progress = Callable[[int, int], None]
 """Called now and then with the bytes of the file read so far and its size (0 where a pipe has none)."""
 
-_NAMES = {
+NAMES = {
     "case": ("case:concept:name", "case_id", "case id", "caseid", "case"),
     "activity": ("concept:name", "activity"),
     "timestamp": ("time:timestamp", "timestamp"),
     "transition": ("lifecycle:transition", "lifecycle"),
 }
+"""The columns that hold what, by the names that are recognized (in any case)."""
 _HEADER_LINES = 100  # a header whose quotes are not closed by then never will be
 
 
@@ -259,7 +260,7 @@ class Reading:
     def _columns(self, columns: list[str]) -> tuple[int, int, int | None, int | None]:
         """The columns of case, activity, timestamp and lifecycle transition; the first two must be there."""
         found: list[int | None] = []
-        for role, known in _NAMES.items():
+        for role, known in NAMES.items():
             asked = getattr(self, role, None)
             if asked is None:
                 lower = [name.lower() for name in columns]

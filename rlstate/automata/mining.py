@@ -36,6 +36,7 @@ PASSIVE: dict[str, Callable[..., passive.LearnedDFA]] = {
 LEARNERS = (*ACTIVE, *PASSIVE)
 TESTERS = ("random", "w")
 
+_TEST_MORE = "test by the W-method (tester=…) or by more random words (tests=…)"
 _STREAM = 0x31E  # keeps this module's random numbers apart from others with the same seed
 
 
@@ -104,6 +105,7 @@ def mine(
     held_out_number: int = 500,
     held_out_lengths: int | Iterable[int] | None = None,
     seed: int = 0,
+    examples: Iterable[str | Sequence[str]] = (),
 ) -> Mined:
     """The automaton of the words that some code accepts.
 
@@ -131,11 +133,13 @@ def mine(
             20 and 40 symbols (half `max_length`, it and its double); one number is one length. Words asked before are
             left out; the budget is untouched.
         seed: of all random words.
+        examples: texts that every test begins with and that a passive learner's sample has. Where the code accepts hardly any
+            random word, some that it accepts are what it takes to find more than one state.
 
     Raises:
         PredicateError: the code raised or did not answer True or False; the sentence shows the word.
-        ValueError: an unknown learner or tester, a setting out of range, an alphabet that is missing or superfluous, or
-            a budget that ran out before there was any automaton.
+        ValueError: an unknown learner or tester, a setting out of range, an alphabet that is missing or superfluous, an
+            example with other symbols, or a budget that ran out before there was any automaton.
     """
     _choice("learner", learner, LEARNERS)
     _choice("tester", tester, TESTERS)
@@ -147,6 +151,7 @@ def mine(
     ):  # fmt: skip
         whole(name, value, least)
     code = as_predicate(predicate, alphabet, reads)
+    given = list(dict.fromkeys(map(code.read, examples)))
     asked: dict[Word, bool] = {}
     known: dict[Word, bool] = {}  # a passive learner's sample
 
@@ -154,7 +159,7 @@ def mine(
         asked[word] = code(word)
         return asked[word]
 
-    equivalence = EquivalenceTest(tests, max_length, extra_states if tester == "w" else None, seed)
+    equivalence = EquivalenceTest(tests, max_length, extra_states if tester == "w" else None, seed, given)
     teacher = BlackBoxTeacher(ask, code.alphabet, tester=equivalence, budget=budget)
     partial: str | None = None
     needed: int | None = None
@@ -162,22 +167,26 @@ def mine(
         if learner in ACTIVE:
             found = ACTIVE[learner](teacher)
         else:
-            found, needed = _learn_passively(learner, teacher, known, sample, max_length, rounds, seed)
+            found, needed = _learn_passively(learner, teacher, known, given, sample, max_length, rounds, seed)
             if needed is None:
                 partial = (
                     f"after {rounds} rounds and a sample of {len(known)} words {learner} still differs from the code: "
-                    f"raise sample or rounds"
+                    f"raise the sample (sample=…) or the rounds (rounds=…)"
                 )
     except BudgetExhausted as exhausted:
-        partial = f"the budget of {budget} queries ran out, and this is the last automaton proposed: raise it"
+        partial = (
+            f"the budget of {budget} queries ran out, and this is the last automaton proposed: raise it (budget=…)"
+        )
         if exhausted.hypothesis is not None:
             found = exhausted.hypothesis
         elif learner in PASSIVE:
             found = _learn(learner, code.alphabet, known)
-            partial = f"the budget of {budget} queries ran out within the sample: raise it, or lower sample"
+            partial = (
+                f"the budget of {budget} queries ran out within the sample: raise it, or lower the sample (sample=…)"
+            )
         else:
             raise ValueError(
-                f"The budget of {budget} queries ran out before {learner} proposed an automaton: raise it."
+                f"The budget of {budget} queries ran out before {learner} proposed an automaton: raise it (budget=…)."
             ) from exhausted
     dfa = DFA(found.transitions, found.accepting, found.start, code.alphabet).minimize()
     covered = exercised(dfa, asked)
@@ -186,12 +195,12 @@ def mine(
     if partial is None and accuracy.difference is not None:
         partial = (
             f"it passed its test, but differs from the code on the held-out word {code.spell(accuracy.difference)!r}: "
-            f"test by the W-method, by more random words or by shorter ones"
+            f"{_TEST_MORE}, or by shorter ones (max_length=…)"
         )
     if partial is None and code.states not in (None, dfa.n_states):
         partial = (
             f"it passed its test ({equivalence.describe(dfa)}), but it has {dfa.n_states} states and the code's automaton "
-            f"is known to have {code.states}: test by the W-method or by more random words"
+            f"is known to have {code.states}: {_TEST_MORE}"
         )
     return Mined(
         predicate=code,
@@ -217,6 +226,7 @@ def _learn_passively(
     learner: str,
     teacher: BlackBoxTeacher,
     known: dict[Word, bool],
+    given: Sequence[Word],
     sample: int,
     longest: int | None,
     rounds: int,
@@ -227,7 +237,7 @@ def _learn_passively(
     rng = np.random.default_rng([_STREAM, seed, 0])
     dfa: DFA
     for number in range(1, rounds + 1):
-        for word in _sample(n_symbols, sample, longest, rng):
+        for word in (*given, *_sample(n_symbols, sample, longest, rng)):
             known[word] = teacher.member(word)
         dfa = _learn(learner, teacher.alphabet, known)
         difference = teacher.equivalent(dfa)

@@ -71,6 +71,19 @@ class Predicate:
             names.reverse()
         return "".join(names) if all(len(name) == 1 for name in self.alphabet) else tuple(names)
 
+    def read(self, text: str | Sequence[str]) -> tuple[int, ...]:
+        """The word of symbol indices of a text: the inverse of `spell`.
+
+        Raises:
+            ValueError: it has a symbol that is not in the alphabet.
+        """
+        index = {name: symbol for symbol, name in enumerate(self.alphabet)}
+        for name in text:
+            if name not in index:
+                raise ValueError(f"The text {text!r} has {name!r}, which is none of the symbols {self.alphabet}.")
+        word = tuple(index[name] for name in text)
+        return word[::-1] if self.reads == "right" else word
+
     def __call__(self, word: Sequence[int]) -> bool:
         """Whether the code accepts a word of symbol indices.
 

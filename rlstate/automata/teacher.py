@@ -10,12 +10,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from rlstate.automata.counterexamples import POLICIES, Tester, Word, counterexample_for, random_words, whole
 from rlstate.automata.dfa import DFA
+from rlstate.automata.predicates import as_predicate
 
 
 @dataclass
@@ -201,14 +202,18 @@ class BlackBoxTeacher(_Ledger):
     """Learns what it teaches from a function: a predicate, a program, a trained policy, a language model.
 
     Membership is asked of the function; equivalence is tested, so that "no difference found" is evidence and no proof.
-    The words that the tester asks are membership queries like any other: they count, and they are paid for.
+    The words that the tester asks are membership queries like any other: they are in `counts`, where nothing tells them
+    from the learner's own, and they are paid for.
 
     Args:
-        function: tuple of symbol indices → bool.
+        function: answers True or False. It takes a word as a tuple of symbol indices, such as (0, 1, 1), unless `reads`
+            is given: then a text, as the functions that `mining.mine` learns from.
         alphabet: names of the symbols.
         tester: (hypothesis, member) → a word on which they differ, or None; see random_words and w_method.
         budget, cache: as for Teacher. A test that the budget cuts short raises BudgetExhausted, its equivalence query
             counted.
+        reads: "left" or "right": the function takes a word as text, a string if every name in `alphabet` is one character,
+            otherwise a tuple of names, and a word's first symbol is the text's leftmost or its rightmost (`Predicate`).
 
     Raises:
         ValueError: an argument is not one of these.
@@ -216,11 +221,12 @@ class BlackBoxTeacher(_Ledger):
 
     def __init__(
         self,
-        function: Callable[[Word], bool],
+        function: Callable[[Any], bool],
         alphabet: Iterable[str],
         tester: Tester | None = None,
         budget: int | None = None,
         cache: bool = True,
+        reads: Literal["left", "right"] | None = None,
     ) -> None:
         tester = random_words() if tester is None else tester
         for name, value in (("function", function), ("tester", tester)):
@@ -229,7 +235,8 @@ class BlackBoxTeacher(_Ledger):
         names = tuple(alphabet)
         # One state over these names: the DFA checks them, and its sentence is the one to read.
         super().__init__(DFA(np.zeros((1, len(names)), int), [False], 0, names).alphabet, budget, cache)
-        self._function, self._tester = function, tester
+        self._function = function if reads is None else as_predicate(function, self.alphabet, reads)
+        self._tester = tester
 
     def equivalent(self, hypothesis: DFA) -> Word | None:
         """None if the tester finds no difference, otherwise a word on which function and hypothesis differ.

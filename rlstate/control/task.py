@@ -11,6 +11,9 @@ from rlstate.control.emissions import EmissionChannel, ObservationLayout
 from rlstate.control.env import check_setting
 from rlstate.control.oracle import Oracle
 
+PAPER_HORIZON = 16
+"""T of the paper's protocol (`conf/experiment/protocol.yaml`): an automaton is looked at for it if no other is named."""
+
 
 @dataclass(frozen=True)
 class Task:

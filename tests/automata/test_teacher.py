@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rlstate.automata import DFA, zoo
-from rlstate.automata.active import BlackBoxTeacher, BudgetExhausted, Counts, Teacher, random_words, w_method
+from rlstate.automata.active import BlackBoxTeacher, BudgetExhausted, Counts, Teacher, random_words, ttt, w_method
+from rlstate.automata.mining import PredicateError, mine
 from rlstate.automata.sampling import random_dfa
 
 EMPTY = DFA([[0, 0]], [False])
@@ -214,6 +215,26 @@ def test_the_tester_asks_at_the_black_boxes_expense():
     assert teacher.counts.equivalence == 1
     assert teacher.counts.raw == 50
     assert 1 < teacher.counts.unique <= 50
+
+
+@pytest.mark.parametrize("reads", ["left", "right"])
+@pytest.mark.parametrize("names", ["ab", ("in", "out")])
+def test_a_function_of_texts_is_learned_as_mining_learns_it(names, reads):
+    """The text begins with two of the second symbol: read from the right, the word ends with them."""
+
+    def function(text):
+        assert isinstance(text, str if names == "ab" else tuple)
+        return tuple(text[:2]) == (names[1], names[1])
+
+    teacher = BlackBoxTeacher(function, names, w_method(2), reads=reads)
+    dfa = ttt(teacher)
+    assert dfa == mine(function, names, reads=reads, tester="w").dfa
+    assert [dfa.accepts(word) for word in ((1, 1, 0), (0, 1, 1))] == [reads == "left", reads == "right"]
+    assert teacher.counts.unique > teacher.counts.equivalence > 0
+    with pytest.raises(PredicateError, match="raised AssertionError"):
+        BlackBoxTeacher(lambda text: function(0), names, reads=reads).member((0,))
+    with pytest.raises(ValueError, match="reads is 'up'"):
+        BlackBoxTeacher(function, names, reads="up")
 
 
 def test_a_test_can_run_out_of_budget():
