@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +25,13 @@ from rlstate.learning.objectives import Auxiliary
 from rlstate.learning.policy import Policy
 from rlstate.learning.trainer import Diverged, new_policy
 from rlstate.measure import judged
-from rlstate.plan import ConfigurationError, RunPlan, describe, plan, resolve_device
+from rlstate.plan import ConfigurationError, RunPlan, plan, resolve_device
 from rlstate.runlog import RunBusy, RunFolder, log
 from rlstate.runner import CapacityCache, CapacityJob, Run, commit
 from rlstate.stacked import StackedRuns, stackable
 from rlstate.wandb_view import Logger, make_logger
 
-__all__ = ["ConfigurationError", "Loaded", "RunBusy", "RunsFailed", "estimate", "load", "plan", "run"]
+__all__ = ["ConfigurationError", "Loaded", "RunBusy", "RunsFailed", "load", "plan", "run"]
 
 
 class RunsFailed(RuntimeError):
@@ -124,7 +123,7 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: t
     iterations = runs[0].plan.iterations
 
     with (
-        _one_thread_each(),
+        one_thread_each(),
         kernels.using(config["kernels"]),
         tqdm(total=iterations, desc=config["name"], unit="it", dynamic_ncols=True) as bar,
     ):
@@ -185,7 +184,7 @@ def _progress(runs: Sequence[Run]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """One thread a run: its sums are then added in the same order whatever else trains, and the cores are used by runs."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -224,33 +223,3 @@ def load(folder: str | Path, device: str = "cpu") -> Loaded:
     if run_folder.restore(lambda state: policy.load_state_dict(state["learner"]["policy"])) is None:
         raise FileNotFoundError(f"{run_folder.path} has no checkpoint that can be read")
     return Loaded(policy.to(resolve_device(device)), task, config, run_folder.read_result())
-
-
-def estimate(config: Mapping[str, Any], iterations: int = 5) -> str:
-    """What `config` would run, and a measured guess of how long that takes. Writes nothing."""
-    plans = plan(config)
-    pending = [each for each in plans if each.folder.read_result() is None]
-    seconds = 0.0
-    per_iteration: dict[str, float] = {}  # by task: what else differs between runs is only the seed
-    with _one_thread_each(), kernels.using(plans[0].config["kernels"]):
-        for each in pending:
-            if each.task.name not in per_iteration:
-                learner = each.learner()
-                learner.iterate()
-                began = time.perf_counter()
-                for _ in range(iterations):
-                    learner.iterate()
-                per_iteration[each.task.name] = (time.perf_counter() - began) / iterations
-            seconds += per_iteration[each.task.name] * each.iterations
-    threads = min(plans[0].config["threads"] or os.cpu_count() or 1, max(1, len(pending)))
-    finished = f", {len(plans) - len(pending)} of them finished already" if len(pending) < len(plans) else ""
-    return (
-        f"{describe(plans)}\n{len(plans)} runs{finished}; about {_duration(seconds / threads)} of training "
-        f"on {threads} thread{'s' * (threads > 1)}, and the measurements after it"
-    )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

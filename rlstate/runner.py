@@ -227,12 +227,16 @@ class CapacityCache:
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
 
+    def file(self, plan: RunPlan) -> Path:
+        """Where the capacity of a run's encoder on its automaton is, once it is computed."""
+        return self._root / f"{plan.capacity_key()}.json"
+
     def get(self, plan: RunPlan, stop: threading.Event) -> dict[str, Any]:
         key = plan.capacity_key()
         with self._guard:
             lock = self._locks[key]
         with lock:
-            path = self._root / f"{key}.json"
+            path = self.file(plan)
             if path.exists():
                 try:
                     return json.loads(path.read_text())

@@ -34,6 +34,11 @@ def stackable(plans: Sequence[RunPlan]) -> list[list[int]]:
     return list(groups.values())
 
 
+def preparing(device: str, threads: int) -> int:
+    """How many processes prepare a stack's random numbers; 0: the one that trains it."""
+    return 0 if device == "cpu" else min(8, threads)
+
+
 class StackedRuns:
     """A job of the fleet: runs of one shape, trained as one (`rlstate.learning.stack`), measured one by one on `threads`.
 
@@ -90,7 +95,7 @@ class StackedRuns:
         stacks = []
         for _, group in groupby(live, key=lambda run: run.iteration):
             runs = list(group)
-            workers = 0 if self._on == "cpu" else min(8, self._threads)
+            workers = preparing(self._on, self._threads)
             stacks.append((Stack([each.learner for each in runs], runs[0].plan.iterations, self._on, workers), runs))
         return stacks
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ _NOTHING_TO_TRAIN = (
     "experiment=credit has no runs: the paper's Appendix B is computed exactly. `python -m rlstate.report runs/paper` shows its "
     "claims, tables and figure, `python -m rlstate.inspect parity` Δ and what bounds it for one automaton."
 )
-_FAILURES = "RLSTATE_FAILURES"  # a file that every job of a command adds its failed runs to
+_REPORTS = "RLSTATE_REPORTS"  # a file that every job of a command adds to: ["failed", run, reason] or ["estimate", {…}]
 
 
 def configuration_folder() -> Path:
@@ -83,13 +84,15 @@ def register_tasks(overrides: Iterable[str] = ()) -> None:
 
 def run_job(config: DictConfig) -> None:
     """One job of the command: a fleet. What failed is reported by `main`, after every job has had its turn."""
-    from rlstate import experiment, summary
+    from rlstate import estimate, experiment, summary
 
     plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
     failures: Mapping[str, str] = {}
     try:
         if plain["dry_run"]:
-            print(experiment.estimate(plain))
+            expected = estimate.estimate(plain)
+            print(expected)
+            _report([("estimate", asdict(expected))])
             return
         results = experiment.run(plain)
     except (experiment.ConfigurationError, experiment.RunBusy) as error:
@@ -99,8 +102,9 @@ def run_job(config: DictConfig) -> None:
     if results:
         print(summary.table(results))
         print(summary.paths(results))
-    if failures:
-        _report(failures)
+    # A job on another machine has only its own exit status to tell.
+    if failures and not _report([("failed", *failure) for failure in failures.items()]):
+        raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failures.items()))
 
 
 def main() -> None:
@@ -114,13 +118,19 @@ def main() -> None:
     # A cluster's SIGTERM is a Ctrl-C: checkpoints are written before the process ends.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="rlstate-") as folder:
-        failures = Path(folder) / "failures.jsonl"
-        os.environ[_FAILURES] = str(failures)
+        reports = Path(folder) / "reports.jsonl"
+        os.environ[_REPORTS] = str(reports)
         try:
             hydra.main(version_base="1.3", config_path=str(configuration_folder()), config_name="train")(run_job)()
         except KeyboardInterrupt:
             sys.exit(_complain("interrupted", 130))
-        listed = [json.loads(line) for line in failures.read_text().splitlines()] if failures.exists() else []
+        reported = [json.loads(line) for line in reports.read_text().splitlines()] if reports.exists() else []
+    estimates = [report[1] for report in reported if report[0] == "estimate"]
+    if len(estimates) > 1:
+        from rlstate.estimate import Estimate, total
+
+        print(f"\n{total([Estimate(**each) for each in estimates])}")
+    listed = [report[1:] for report in reported if report[0] == "failed"]
     mistakes = [(name.removeprefix(_MISTAKE), reason) for name, reason in listed if name.startswith(_MISTAKE)]
     if len(listed) == 1 and mistakes:
         sys.exit(_complain(mistakes[0][1], 2))
@@ -131,13 +141,14 @@ def main() -> None:
         sys.exit(1)
 
 
-def _report(failures: Mapping[str, str]) -> None:
-    """Leave the failures for `main`. Jobs may be other processes, and those of a sweep must not stop each other."""
-    path = os.environ.get(_FAILURES)
-    if path is None or not Path(path).parent.is_dir():  # a job on another machine: its own exit status has to tell
-        raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failures.items()))
+def _report(what: Iterable[tuple[Any, ...]]) -> bool:
+    """Leave something for `main`; whether that can be. Jobs may be other processes, and must not stop each other."""
+    path = os.environ.get(_REPORTS)
+    if path is None or not Path(path).parent.is_dir():
+        return False
     with open(path, "a") as handle:
-        handle.writelines(json.dumps(failure) + "\n" for failure in failures.items())
+        handle.writelines(json.dumps(each) + "\n" for each in what)
+    return True
 
 
 def _complain(message: str, status: int) -> int:

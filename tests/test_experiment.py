@@ -423,6 +423,31 @@ def test_a_dry_run_writes_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_sweeps_dry_run_ends_with_a_line_for_all_jobs(tmp_path):
+    arguments = [
+        "-m",
+        *SMALL,
+        "emission.beta=0,0.5",
+        "algorithm.entropy=0.01,0.02",
+        "probe.capacity=true",
+        "dry_run=true",
+    ]
+    done = command(tmp_path, *arguments)
+    assert done.returncode == 0, done.stderr
+    *_, last = done.stdout.splitlines()
+    assert last.startswith("4 jobs: 8 runs; about ")
+    assert "up to" in last  # of the two betas' capacities
+    assert done.stdout.count("2 runs; about") == 4
+    assert not list(tmp_path.rglob("*.json"))
+    # A job that is a mistake leaves the others' line, and the status tells.
+    done = command(
+        tmp_path, "-m", *SMALL, "algorithm.entropy=0.01,0.02", "task=mod_3,parity", "seeds=1,0", "dry_run=true"
+    )
+    assert done.returncode == 1
+    assert "4 jobs: 4 runs" in done.stdout
+    assert "4 failed:" in done.stderr
+
+
 def test_a_mistake_is_one_sentence_and_status_2(tmp_path):
     for arguments, says in (
         (["task=modd_5"], "Unknown task 'modd_5'"),

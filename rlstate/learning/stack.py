@@ -34,7 +34,7 @@ from rlstate.learning.unrolled import unrolled
 
 log = logging.getLogger("rlstate")
 
-_WARM_UP = 3  # iterations before the graph is captured: libraries choose their algorithms and workspaces in them
+WARM_UP = 3  # iterations before the graph is captured: libraries choose their algorithms and workspaces in them
 
 
 def shape(task: Task, auxiliary: Auxiliary) -> tuple[int, ...]:
@@ -106,7 +106,7 @@ class Stack:
                 self._chance[name].copy_(drawn, non_blocking=True)
             else:
                 self._chance[name] = drawn.to(self.device)
-        if self.device.type == "cuda" and self.iteration == self._began + _WARM_UP:
+        if self.device.type == "cuda" and self.iteration == self._began + WARM_UP:
             self._graph = self._captured()
         if self._graph is None:
             self._step()
