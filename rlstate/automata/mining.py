@@ -38,6 +38,7 @@ TESTERS = ("random", "w")
 
 _TEST_MORE = "test by the W-method (tester=…) or by more random words (tests=…)"
 _STREAM = 0x31E  # keeps this module's random numbers apart from others with the same seed
+_ASKED_TWICE = 16  # words: a predicate that tosses a coin passes once in 65 000 times
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ def mine(
             random word, some that it accepts are what it takes to find more than one state.
 
     Raises:
-        PredicateError: the code raised or did not answer True or False; the sentence shows the word.
+        PredicateError: the code raised, did not answer True or False, or answered one of the first words, or a
+            counterexample, in two ways; the sentence shows the word.
         ValueError: an unknown learner or tester, a setting out of range, an alphabet that is missing or superfluous, an
             example with other symbols, or a budget that ran out before there was any automaton.
     """
@@ -157,10 +159,27 @@ def mine(
 
     def ask(word: Word) -> bool:
         asked[word] = code(word)
+        if len(asked) <= _ASKED_TWICE:
+            alike(word)
         return asked[word]
 
+    def alike(word: Word) -> None:
+        """No automaton has a language that changes, and learning it would not end."""
+        if code(word) != asked[word]:
+            raise PredicateError(
+                f"{code.name} answered {asked[word]} and then {not asked[word]} on the word {code.spell(word)!r}, but a "
+                f"predicate answers alike each time."
+            )
+
     equivalence = EquivalenceTest(tests, max_length, extra_states if tester == "w" else None, seed, given)
-    teacher = BlackBoxTeacher(ask, code.alphabet, tester=equivalence, budget=budget)
+
+    def tested(hypothesis: DFA, member: Callable[[Word], bool]) -> Word | None:
+        word = equivalence(hypothesis, member)
+        if word is not None:
+            alike(word)
+        return word
+
+    teacher = BlackBoxTeacher(ask, code.alphabet, tester=tested, budget=budget)
     partial: str | None = None
     needed: int | None = None
     try:

@@ -508,3 +508,10 @@ def test_a_predicate_brings_its_alphabet_and_must_be_a_function():
     with pytest.raises(ValueError, match="must be a function"):
         mine("div7")
     assert Predicate("p", bool, "ab").alphabet == ("a", "b")
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_code_that_answers_at_random_is_an_error_and_not_endless(learner):
+    rng = random.Random(0)
+    with pytest.raises(PredicateError, match="answers alike each time"):
+        mine(lambda text: rng.random() < 0.5, alphabet="ab", learner=learner, tests=50, seed=0)
