@@ -160,9 +160,9 @@ def split_alphabet(text: str) -> tuple[str, ...]:
 
 
 def split_names(text: str, alphabet: Sequence[str]) -> str | tuple[str, ...]:
-    """A text over the alphabet as `Predicate.read` takes it: `open,close` where names are longer than a character."""
+    """A text over the alphabet as `Predicate.read` takes it: `0110` or `0,1,1,0`, `open,close`, a JSON list of names."""
     if all(len(name) == 1 for name in alphabet):
-        return text
+        return "".join(character for character in text if character in alphabet or character not in ", ")
     return split_alphabet(text) if text.startswith("[") else tuple(text.replace(",", " ").split())
 
 

@@ -146,8 +146,8 @@ def _report(what: Iterable[tuple[Any, ...]]) -> bool:
     path = os.environ.get(_REPORTS)
     if path is None or not Path(path).parent.is_dir():
         return False
-    with open(path, "a") as handle:
-        handle.writelines(json.dumps(each) + "\n" for each in what)
+    with open(path, "ab", buffering=0) as handle:  # one write, so that lines of jobs side by side do not mix
+        handle.write("".join(json.dumps(each) + "\n" for each in what).encode())
     return True
 
 

@@ -174,6 +174,8 @@ def test_alphabets(text, names):
 
 def test_examples_are_written_as_the_alphabet_is():
     assert split_names("a,b", ("a", ",", "b")) == "a,b"
+    assert split_names("a, b", ("a", "b")) == split_names("ab", ("a", "b")) == "ab"
+    assert split_names("a;b", ("a", "b")) == "a;b"  # to be refused
     assert (
         split_names("open,lock", ("open", "lock"))
         == split_names('["open", "lock"]', ("open", "lock"))

@@ -136,7 +136,7 @@ class Reading:
         ):
             if there and key is not None and key not in there:
                 raise ValueError(
-                    f"{self.path}: no {what} has an attribute {key!r}; name the {role}'s ({role}=…) among "
+                    f"{self.path}: no {what} has an attribute {key!r}; name the {role}'s attribute ({role}=…) among "
                     f"{_listing(there)}."
                 )
 

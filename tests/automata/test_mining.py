@@ -341,6 +341,34 @@ def test_longer_names_come_as_tuples_and_results_are_reproducible(learner):
     assert first.predicate.name == "safe"
 
 
+@pytest.mark.parametrize("reads", ["left", "right"])
+@pytest.mark.parametrize("names", ["ab", ("in", "out")])
+def test_a_text_is_read_as_it_is_spelled(names, reads):
+    code = Predicate("code", bool, tuple(names), reads=reads)
+    for word in itertools.product(range(2), repeat=4):
+        assert code.read(code.spell(word)) == word
+        assert code.spell(word)[0] == names[word[0 if reads == "left" else -1]]
+    with pytest.raises(ValueError, match="has 'c', which is none of the symbols"):
+        code.read((names[0], "c"))
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_examples_show_what_random_words_do_not_meet(learner):
+    """Two texts of twelve symbols among 3 ** 12, and the automaton that has them both."""
+    texts = ("abcabcabcabc", "cccccccccccc")
+    settings = {"learner": learner, "reads": "right", "tests": 100, "sample": 100, "held_out_number": 50}
+    alone = mine(texts.__contains__, "abc", **settings)
+    assert (alone.dfa.n_states, alone.passed, alone.accepted) == (1, True, 0)
+    for shown in ((), texts[:1], texts, (*texts, "aaa")):
+        mined = mine(texts.__contains__, "abc", **settings, examples=shown)
+        assert [mined.dfa.accepts(mined.predicate.read(text)) for text in (*texts, "aaa")] == [
+            text in shown for text in texts
+        ] + [False]
+        if mined.passed:  # of so little a passive learner has a large automaton, and a held-out word shows it
+            assert (f"no difference found on {len(shown)} given and" in mined.verification) == bool(shown)
+        assert mined.passed or learner in ("rpni", "edsm", "blue_fringe")
+
+
 def test_a_predicate_reads_from_the_side_it_says():
     begins = mine(lambda text: text.startswith("10"), "01", reads="right")
     assert begins.dfa.isomorphic(mine(lambda text: text.endswith("01"), "01").dfa)
