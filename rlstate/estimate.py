@@ -116,7 +116,7 @@ def _training(plans: Sequence[RunPlan], threads: int) -> dict[str, float]:
             _stack([plans[index] for index in group], threads) * plans[group[0]].iterations for group in groups
         )
         return {" ".join(str(each.folder.path) for each in plans): seconds}
-    per_iteration: dict[str, float] = {}  # by task: what else differs between runs is only the seed
+    per_iteration: dict[str, float] = {}  # by configuration and task: what else differs is only the seed
     for each in plans:
         if each.hash not in per_iteration:
             learner = each.learner()

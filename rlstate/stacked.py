@@ -12,7 +12,7 @@ from itertools import groupby
 from rlstate.fleet import Stopped
 from rlstate.learning.encoders import ENCODERS
 from rlstate.learning.stack import Stack, obstacle, shape
-from rlstate.learning.trainer import DIVERGED, Diverged
+from rlstate.learning.trainer import Diverged
 from rlstate.plan import RunPlan
 from rlstate.runlog import log
 from rlstate.runner import Run
@@ -111,7 +111,7 @@ class StackedRuns:
             if run.failure is None:
                 run.count(figures, seconds)
                 if diverged:
-                    self._on_error(run, Diverged(DIVERGED.format(norm="not finite", iteration=run.iteration)))
+                    self._on_error(run, Diverged("not finite", run.iteration))
         return stack.iteration == until
 
     def _each(self, runs: Sequence[Run], do: Callable[[Run], None]) -> None:

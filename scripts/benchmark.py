@@ -4,6 +4,7 @@
     python scripts/benchmark.py --scale             # how the cost grows with runs, horizon, batch, width, symbols and states
     python scripts/benchmark.py --shares            # where the time of whole runs goes
     python scripts/benchmark.py --stack cuda        # fleets that train as one on a device, against one core of the CPU
+    python scripts/benchmark.py --wandb             # what exporting a finished run to W&B costs, offline
 
 Every figure is the median over rounds; in a round the compared programs run one after the other, each in a process of its own
 that is pinned to one core (the fleet: two). Peers are run where their folder and packages are there (`--peers`): a JAX
@@ -110,10 +111,10 @@ def _stacked(learners: list, device: str, iterations: int) -> tuple[float, float
     import torch
 
     from rlstate.learning.stack import Stack
+    from rlstate.stacked import preparing
 
     warm_up = 10
-    workers = 0 if device == "cpu" else min(8, len(os.sched_getaffinity(0)))
-    together = Stack(learners, warm_up + iterations, device, workers)
+    together = Stack(learners, warm_up + iterations, device, preparing(device, len(os.sched_getaffinity(0))))
     for until in (warm_up, warm_up + iterations):
         began = time.perf_counter()
         while together.iteration < until:
@@ -210,7 +211,10 @@ def shares() -> None:
 def stack(device: str) -> None:
     """Iterations a second of all runs of a stack, at the setting of the other tables."""
     base, _ = in_a_process(SETTING, "0")
-    print(f"one core, fused kernels: {1e3 / base:.0f} iterations a second\n")
+    print(f"one core, fused kernels: {1e3 / base:.0f} iterations a second")
+    for horizon, minibatches in ((20, 1), (16, 4)):
+        print(f"T = {horizon}, {minibatches} minibatches: {operations(horizon, minibatches)} operations an iteration")
+    print()
     print(
         "| runs | ms an iteration of all | iterations of a run a second | to one core | peak MiB |\n|---|---|---|---|---|"
     )
@@ -218,6 +222,53 @@ def stack(device: str) -> None:
         milliseconds, memory = in_a_process({**SETTING, "runs": runs, "stack": device, "iterations": 20}, "")
         print(f"| {runs} | {milliseconds * runs:.1f} | {1e3 / milliseconds:.0f} | {base / milliseconds:.2f} "
               f"| {memory:.0f} |", flush=True)  # fmt: skip
+
+
+def operations(horizon: int, minibatches: int) -> int:
+    """Operations of a stack's iteration that compute something, views aside, whatever the number of runs."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    from rlstate.automata import zoo
+    from rlstate.control import Task
+    from rlstate.learning.objectives import Algorithm
+    from rlstate.learning.stack import Stack
+    from rlstate.learning.trainer import Learner
+
+    class Counting(TorchDispatchMode):
+        number = 0
+
+        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            views = function.is_view or function is torch.ops.aten._unsafe_view.default
+            self.number += not views
+            return function(*arguments, **(keywords or {}))
+
+    run = Learner(Task("mod_5", zoo.make("mod_5"), horizon), 0, algorithm=Algorithm(minibatches=minibatches))
+    together = Stack([run], 2, "meta")
+    together.iterate()
+    with Counting() as counting:
+        together.iterate()
+    return counting.number
+
+
+def wandb_export(runs: int = 10) -> None:
+    """Seconds that each finished run's export takes; the first also starts W&B."""
+    from rlstate import experiment
+    from rlstate.plan import plan
+    from rlstate.train import compose
+    from rlstate.wandb_view import WandbView
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"WANDB_DIR": folder, "WANDB_SILENT": "true"}
+        config = compose([f"seeds={runs}", "iterations=500", "probe=none", "logger=files", f"paths.runs={folder}"])
+        results = experiment.run(config)
+        view = WandbView("benchmark", "offline")
+        for each, result in zip(plan(config), results):
+            began = time.perf_counter()
+            view.update(each, result, None)
+            print(f"{time.perf_counter() - began:.2f}", end=" ", flush=True)
+        view.close()
+    print("seconds a run")
 
 
 def _pinned(cores: str) -> list[str]:
@@ -237,11 +288,14 @@ def main() -> None:
     parser.add_argument("--scale", action="store_true")
     parser.add_argument("--shares", action="store_true")
     parser.add_argument("--stack", choices=("cuda", "cpu"))
+    parser.add_argument("--wandb", action="store_true")
     arguments = parser.parse_args()
     if arguments.scale:
         scale()
     elif arguments.shares:
         shares()
+    elif arguments.wandb:
+        wandb_export()
     elif arguments.stack:
         stack(arguments.stack)
     else:

@@ -30,8 +30,10 @@ from rlstate.learning.rollout import Rollout, rollout
 class Diverged(RuntimeError):
     """A loss or a gradient stopped being finite. The weights are those before the offending update."""
 
-
-DIVERGED = "the gradient's norm is {norm} at iteration {iteration}; a smaller algorithm.learning_rate usually cures it"
+    def __init__(self, norm: float | str, iteration: int):
+        super().__init__(
+            f"the gradient's norm is {norm} at iteration {iteration}; a smaller algorithm.learning_rate usually cures it"
+        )
 
 
 class Learner:
@@ -87,7 +89,7 @@ class Learner:
 
         figures = self.update(batch, self.minibatches())
         if not math.isfinite(figures["grad_norm"]):
-            raise Diverged(DIVERGED.format(norm=figures["grad_norm"], iteration=self.iteration))
+            raise Diverged(figures["grad_norm"], self.iteration)
         self.iteration += 1
         return {"success": float(played.accepted.mean()), **figures}
 
