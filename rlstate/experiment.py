@@ -26,6 +26,7 @@ from rlstate.learning.policy import Policy
 from rlstate.learning.trainer import Diverged, new_policy
 from rlstate.measure import judged
 from rlstate.plan import ConfigurationError, RunPlan, plan, resolve_device
+from rlstate.processes import started, useful
 from rlstate.runlog import RunBusy, RunFolder, log
 from rlstate.runner import CapacityCache, CapacityJob, Run, commit
 from rlstate.stacked import StackedRuns, stackable
@@ -115,16 +116,13 @@ def _lock(run: Run, stack: contextlib.ExitStack) -> None:
 
 def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: threading.Event) -> None:
     config, device = runs[0].plan.config, runs[0].plan.device
-    jobs: list[Job] = []
-    if config["probe"]["capacity"]:
-        by_key = {each.plan.capacity_key(): each.plan for each in runs}
-        jobs += [CapacityJob(each, capacity, stop) for each in by_key.values()]
     threads = config["threads"] or os.cpu_count() or 1
     iterations = runs[0].plan.iterations
 
     with (
         one_thread_each(),
         kernels.using(config["kernels"]),
+        contextlib.ExitStack() as stack,
         tqdm(total=iterations, desc=config["name"], unit="it", dynamic_ncols=True) as bar,
     ):
 
@@ -151,7 +149,18 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: t
         # A resumed fleet's bar starts where it resumes; otherwise its rate would be wrong.
         for each in runs:
             each.iteration = _checkpointed(each)
-        groups = [[runs[index] for index in group] for group in stackable([each.plan for each in runs])]
+        plans = [each.plan for each in runs]
+        groups = [[runs[index] for index in group] for group in stackable(plans)]
+        left = sum(each.plan.iterations - each.iteration for each in runs)
+        processes = None if groups or not useful(plans, threads, left) else started(plans, threads)
+        if processes is not None:
+            stack.callback(processes.close)
+            for each in runs:
+                each.processes = processes
+        jobs: list[Job] = []
+        if config["probe"]["capacity"]:
+            by_key = {each.plan.capacity_key(): each.plan for each in runs}
+            jobs += [CapacityJob(each, capacity, stop, processes) for each in by_key.values()]
         jobs += [StackedRuns(group, device, threads, stop, failed) for group in groups] or runs
         bar.initial = int(sum(each.iteration for each in runs) / len(runs))
         try:

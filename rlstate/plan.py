@@ -27,7 +27,7 @@ from rlstate.learning.encoders import ENCODERS, import_dotted
 from rlstate.learning.objectives import Algorithm, Auxiliary
 from rlstate.learning.trainer import Learner
 from rlstate.probes.verdict import Thresholds
-from rlstate.runlog import RunFolder, configuration_hash
+from rlstate.runlog import DOES_NOT_DECIDE, RunFolder, configuration_hash
 
 
 class ConfigurationError(ValueError):
@@ -117,8 +117,9 @@ def _plan(config: dict[str, Any]) -> list[RunPlan]:
         raise ConfigurationError(f"kernels={config['kernels']!r} is unknown; it can be {', '.join(kernels.MODES)}")
     if config["kernels"] == "fused" and not kernels.available():
         raise ConfigurationError("kernels=fused, but they cannot be built here; use kernels=auto or kernels=plain")
-    if config["stack"] not in ("auto", True, False):
-        raise ConfigurationError(f"stack={config['stack']!r} is unknown; it can be auto, true or false")
+    for key in ("stack", "processes"):
+        if config[key] not in ("auto", True, False):
+            raise ConfigurationError(f"{key}={config[key]!r} is unknown; it can be auto, true or false")
     logger = config["logger"]
     if logger["name"] not in ("wandb", "files"):
         raise ConfigurationError(f"logger.name={logger['name']!r} is unknown; it can be wandb or files")
@@ -232,26 +233,10 @@ def _named(name: str) -> dict[str, Any]:
 
 
 _THRESHOLDS = ("recovery", "val_n", "saturated")  # of `probe`: they name what came out
-# These say what is run and where, not what numbers come out of one run.
-_DOES_NOT_DECIDE = {
-    "name",
-    "task",  # its content decides: `_task_content`
-    "tasks",
-    "seeds",
-    "device",
-    "kernels",
-    "stack",
-    "threads",
-    "logger",
-    "paths",
-    "checkpoint_every",
-    "export",
-    "dry_run",
-}
 
 
 def _decides(config: dict[str, Any], task: Task) -> dict[str, Any]:
-    rest = {key: value for key, value in config.items() if key not in _DOES_NOT_DECIDE}
+    rest = {key: value for key, value in config.items() if key not in DOES_NOT_DECIDE and key != "task"}
     rest["probe"] = {key: value for key, value in config["probe"].items() if key not in _THRESHOLDS}
     return {**rest, "encoder": _encoder_content(config["encoder"]), "task": _task_content(task)}
 

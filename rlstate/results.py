@@ -16,7 +16,7 @@ from typing import Any
 
 from rlstate.output import jsonable, write_atomically
 from rlstate.probes.verdict import Thresholds, seed_averaged
-from rlstate.runlog import RunFolder, find_runs
+from rlstate.runlog import DOES_NOT_DECIDE, RunFolder, find_runs
 
 log = logging.getLogger("rlstate")
 
@@ -56,8 +56,7 @@ _FIGURES = {
 }
 # threshold: the configuration key that sets it
 _THRESHOLDS = {"recovery": "probe.recovery", "val_n": "probe.val_n", "capacity": "probe.saturated"}
-UNTOLD = ("name", "tasks", "seeds", "device", "kernels", "stack", "threads", "logger", "paths", "checkpoint_every", "log_every",
-           "export", "dry_run")  # fmt: skip
+UNTOLD = DOES_NOT_DECIDE | {"log_every"}
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,13 @@ T = TypeVar("T")
 _RESULT_KEYS = ("experiment", "hash", "task", "seed", "folder", "verdict", "val_n", "oracle", "thresholds")
 
 
+DOES_NOT_DECIDE = {
+    "name", "tasks", "seeds", "device", "kernels", "stack", "processes", "threads", "logger", "paths", "checkpoint_every",
+    "export", "dry_run",
+}  # fmt: skip
+"""Keys of a configuration that say what is run and where, not what numbers come out of one run."""
+
+
 class RunBusy(RuntimeError):
     """Another process is working in this run's folder."""
 

@@ -25,12 +25,13 @@ from rlstate.fleet import Stopped
 from rlstate.learning import kernels
 from rlstate.learning.evaluation import evaluate
 from rlstate.learning.rollout import rollout
-from rlstate.learning.trainer import Learner
+from rlstate.learning.trainer import Diverged, Learner
 from rlstate.measure import measure, probe_rollout, rollout_arrays
 from rlstate.output import jsonable, write_atomically
 from rlstate.plan import RunPlan
 from rlstate.probes.capacity import supervised_capacity
 from rlstate.probes.linear import quick_probe
+from rlstate.processes import Processes
 from rlstate.runlog import log
 
 
@@ -45,6 +46,7 @@ class Run:
         self.latest: dict[str, Any] = {}  # the newest figures, for the progress bar
         self.iteration = 0
         self._capacity, self._stop = capacity, stop
+        self.processes: Processes | None = None  # where it trains; None: here
         self._learner: Learner | None = None
         self._sums: dict[str, float] = {}  # of the figures since the last row of training
         self._since = 0  # the iteration of that row
@@ -129,12 +131,23 @@ class Run:
 
     def _train(self, learner: Learner) -> None:
         until = self.due()
-        began = time.monotonic()
-        while learner.iteration < until and not self._stop.is_set():
-            self.count(learner.iterate())
-        self._seconds += time.monotonic() - began
+        if self.processes is not None:
+            self._train_elsewhere(self.processes, learner, until)
+        else:
+            began = time.monotonic()
+            while learner.iteration < until and not self._stop.is_set():
+                self.count(learner.iterate())
+            self._seconds += time.monotonic() - began
         if learner.iteration == until:
             self.mark()
+
+    def _train_elsewhere(self, processes: Processes, learner: Learner, until: int) -> None:
+        piece = processes.train(self.plan, learner, until)
+        for figures in piece.figures:
+            self.count(figures)
+        self._seconds += piece.seconds
+        if piece.diverged is not None:
+            raise Diverged(piece.diverged, learner.iteration)
 
     def due(self) -> int:
         """The next iteration at which a row or a checkpoint is to be written."""
@@ -193,7 +206,7 @@ class Run:
         """Measure the trained policy and write the result."""
         plan, learner = self.plan, self.learner
         config = plan.config
-        capacity = self._capacity.get(plan, self._stop) if config["probe"]["capacity"] else None
+        capacity = self._capacity.get(plan, self._stop, self.processes) if config["probe"]["capacity"] else None
         began = time.monotonic()
         result = measure(learner.policy, plan, capacity)
         self._measuring += time.monotonic() - began
@@ -231,7 +244,12 @@ class CapacityCache:
         """Where the capacity of a run's encoder on its automaton is, once it is computed."""
         return self._root / f"{plan.capacity_key()}.json"
 
-    def get(self, plan: RunPlan, stop: threading.Event) -> dict[str, Any]:
+    def get(self, plan: RunPlan, stop: threading.Event, processes: Processes | None = None) -> dict[str, Any]:
+        """What is kept, or else computed now: in one of the processes, or here.
+
+        Raises:
+            Stopped: `stop` was set before it was done.
+        """
         key = plan.capacity_key()
         with self._guard:
             lock = self._locks[key]
@@ -243,20 +261,23 @@ class CapacityCache:
                 except ValueError:
                     log.warning("%s is damaged; it is computed again", path)
 
-            def stopped(iteration: int) -> None:
-                if stop.is_set():
-                    raise Stopped
-
             began, iterations = time.monotonic(), plan.config["probe"]["capacity_iterations"]
-            capacity = supervised_capacity(
-                plan.task, plan.encoder, 0, iterations=iterations, device=plan.device, on_iteration=stopped
-            )
+            compute = _capacity if processes is None else processes.capacity
+            computed = compute(plan, iterations, stop)
             seconds = round(time.monotonic() - began, 2)
-            summary = jsonable(
-                {"task": plan.task.name, "encoder": plan.encoder, **capacity.summary(), "seconds": seconds}
-            )
+            summary = jsonable({"task": plan.task.name, "encoder": plan.encoder, **computed, "seconds": seconds})
             write_atomically(path, (json.dumps(summary, indent=2) + "\n").encode())
             return summary
+
+
+def _capacity(plan: RunPlan, iterations: int, stop: threading.Event) -> dict[str, Any]:
+    def stopped(iteration: int) -> None:
+        if stop.is_set():
+            raise Stopped
+
+    return supervised_capacity(
+        plan.task, plan.encoder, 0, iterations=iterations, device=plan.device, on_iteration=stopped
+    ).summary()
 
 
 class CapacityJob:
@@ -264,11 +285,11 @@ class CapacityJob:
 
     remaining = float("inf")
 
-    def __init__(self, plan: RunPlan, cache: CapacityCache, stop: threading.Event):
-        self.plan, self._cache, self._stop = plan, cache, stop
+    def __init__(self, plan: RunPlan, cache: CapacityCache, stop: threading.Event, processes: Processes | None = None):
+        self.plan, self._cache, self._stop, self._processes = plan, cache, stop, processes
 
     def advance(self) -> bool:
-        self._cache.get(self.plan, self._stop)
+        self._cache.get(self.plan, self._stop, self._processes)
         return True
 
 

@@ -4,6 +4,7 @@
     python scripts/benchmark.py --scale             # how the cost grows with runs, horizon, batch, width, symbols and states
     python scripts/benchmark.py --shares            # where the time of whole runs goes
     python scripts/benchmark.py --stack cuda        # fleets that train as one on a device, against one core of the CPU
+    python scripts/benchmark.py --processes         # fleets on one thread, on a thread a core, in a process a core
     python scripts/benchmark.py --wandb             # what exporting a finished run to W&B costs, offline
 
 Every figure is the median over rounds; in a round the compared programs run one after the other, each in a process of its own
@@ -251,6 +252,35 @@ def operations(horizon: int, minibatches: int) -> int:
     return counting.number
 
 
+def processes(runs: int = 4) -> None:
+    """Iterations a second of all runs of a fleet under the paper's protocol: on one thread, as threads, in processes."""
+    cores = os.cpu_count() or 1
+    print(
+        f"| encoder | one thread | {cores} threads | {cores} processes | processes to one thread |\n|---|---|---|---|---|"
+    )
+    for encoder in ("gru", "window_mlp", "transformer"):
+        rates = [_rate(encoder, runs, threads, apart) for threads, apart in ((1, False), (cores, False), (cores, True))]
+        print(f"| {encoder} | {' | '.join(f'{each:.0f}' for each in rates)} | {rates[2] / rates[0]:.2f} |", flush=True)
+
+
+def _rate(encoder: str, runs: int, threads: int, apart: bool, short: int = 40, long: int = 240) -> float:
+    """Iterations a second, from the difference between two fleets: starting and measuring are in both."""
+    from rlstate import experiment
+    from rlstate.train import compose
+
+    seconds = []
+    for iterations in (short, long):
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            experiment.run(compose([
+                "+experiment=protocol", "task=mod_3", f"encoder={encoder}", f"seeds={runs}", f"iterations={iterations}",
+                f"threads={threads}", f"processes={apart}", "probe=none", "evaluation.episodes=64", "logger=files",
+                f"paths.runs={folder}",
+            ]))  # fmt: skip
+            seconds.append(time.perf_counter() - began)
+    return runs * (long - short) / (seconds[1] - seconds[0])
+
+
 def wandb_export(runs: int = 10) -> None:
     """Seconds that each finished run's export takes; the first also starts W&B."""
     from rlstate import experiment
@@ -288,12 +318,15 @@ def main() -> None:
     parser.add_argument("--scale", action="store_true")
     parser.add_argument("--shares", action="store_true")
     parser.add_argument("--stack", choices=("cuda", "cpu"))
+    parser.add_argument("--processes", action="store_true")
     parser.add_argument("--wandb", action="store_true")
     arguments = parser.parse_args()
     if arguments.scale:
         scale()
     elif arguments.shares:
         shares()
+    elif arguments.processes:
+        processes()
     elif arguments.wandb:
         wandb_export()
     elif arguments.stack:

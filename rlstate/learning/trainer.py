@@ -31,6 +31,7 @@ class Diverged(RuntimeError):
     """A loss or a gradient stopped being finite. The weights are those before the offending update."""
 
     def __init__(self, norm: float | str, iteration: int):
+        self.norm = norm
         super().__init__(
             f"the gradient's norm is {norm} at iteration {iteration}; a smaller algorithm.learning_rate usually cures it"
         )
