@@ -17,6 +17,7 @@ from rlstate.learning import kernels
 from rlstate.learning.stack import WARM_UP, Stack
 from rlstate.plan import RunPlan, describe, plan
 from rlstate.probes.capacity import supervised_capacity
+from rlstate.runlog import twin
 from rlstate.runner import CapacityCache
 from rlstate.stacked import preparing, stackable
 
@@ -97,8 +98,10 @@ def estimate(config: Mapping[str, Any]) -> Estimate:
             finished.append(str(each.folder.path))
     threads = plans[0].config["threads"] or os.cpu_count() or 1
     capacity: dict[str, float] = {}
+    # Of automata with the same tables under two names one is trained.
+    trained = {(each.hash, each.seed): each for each in reversed(pending) if twin(each.folder) is None}
     with one_thread_each(), kernels.using(plans[0].config["kernels"]):
-        training = _training(pending, threads)
+        training = _training([*reversed(trained.values())], threads)
         if plans[0].config["probe"]["capacity"]:
             cache = CapacityCache(Path(plans[0].config["paths"]["runs"]) / "capacity")
             by_file = {cache.file(each): each for each in pending}

@@ -27,7 +27,7 @@ from rlstate.learning.trainer import Diverged, new_policy
 from rlstate.measure import judged
 from rlstate.plan import ConfigurationError, RunPlan, plan, resolve_device
 from rlstate.processes import started, useful
-from rlstate.runlog import RunBusy, RunFolder, log
+from rlstate.runlog import RunBusy, RunFolder, log, twin
 from rlstate.runner import CapacityCache, CapacityJob, Run, commit
 from rlstate.stacked import StackedRuns, stackable
 from rlstate.wandb_view import Logger, make_logger
@@ -77,7 +77,7 @@ def run(config: Mapping[str, Any]) -> list[dict[str, Any]]:
             for each in pending:
                 _lock(each, stack)
             logger = stack.enter_context(make_logger(plans[0].config["logger"]))
-            _train(pending, capacity, logger, stop)
+            _train_once(pending, capacity, logger, stop)
     if plans[0].config["export"] == "rollouts":
         for each in runs:
             if each.result is not None:
@@ -112,6 +112,30 @@ def _lock(run: Run, stack: contextlib.ExitStack) -> None:
         raise ConfigurationError(
             f"the folder {run.plan.folder.path} cannot be written ({error.strerror}); set paths.runs to a folder that can"
         ) from error
+
+
+def _train_once(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: threading.Event) -> None:
+    """Train the runs: automata with the same tables under two names once, since their runs have the same numbers."""
+    _adopt(runs, logger)
+    left = [each for each in runs if each.result is None]
+    first = {(each.plan.hash, each.plan.seed): each for each in reversed(left)}
+    if left:
+        _train([each for each in left if each in first.values()], capacity, logger, stop)
+        _adopt(left, logger)
+    for each in left:
+        trained = first[each.plan.hash, each.plan.seed]
+        if each is not trained and trained.failure is not None:
+            each.fail(trained.failure)
+
+
+def _adopt(runs: Sequence[Run], logger: Logger) -> None:
+    """Give the runs without a result that of their twin, where there is one."""
+    for run in runs:
+        other = twin(run.plan.folder) if run.result is None and run.failure is None else None
+        if other is not None:
+            run.adopt(other)
+            log.info("%s: the automaton and the configuration of %s, so its numbers", run.plan.folder.path, other.path)
+            logger.update(run.plan, finished=run.result, failed=None)
 
 
 def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: threading.Event) -> None:

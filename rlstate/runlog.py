@@ -186,6 +186,16 @@ class RunFolder:
         self.failure_path.unlink(missing_ok=True)
 
 
+def twin(folder: RunFolder) -> RunFolder | None:
+    """A finished run with the same hash and seed, of an automaton with the same tables under another name; None: there is none.
+
+    Folders are `<hash>/<task>/seed=<n>`, and a hash is of everything that decides a run's numbers but its seed.
+    """
+    seed, task = folder.path.name, folder.path.parent
+    others = (RunFolder(other / seed) for other in sorted(task.parent.glob("*")) if other != task)
+    return next((other for other in others if other.result_path.exists() and other.read_result() is not None), None)
+
+
 def find_runs(root: str | Path) -> list[RunFolder]:
     """Every run below `root`, sorted by path: the folders that hold a config.yaml."""
     return [RunFolder(path.parent) for path in sorted(Path(root).rglob("config.yaml"))]

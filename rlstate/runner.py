@@ -26,13 +26,13 @@ from rlstate.learning import kernels
 from rlstate.learning.evaluation import evaluate
 from rlstate.learning.rollout import rollout
 from rlstate.learning.trainer import Diverged, Learner
-from rlstate.measure import measure, probe_rollout, rollout_arrays
+from rlstate.measure import judged, measure, probe_rollout, rollout_arrays
 from rlstate.output import jsonable, write_atomically
 from rlstate.plan import RunPlan
 from rlstate.probes.capacity import supervised_capacity
 from rlstate.probes.linear import quick_probe
 from rlstate.processes import Processes
-from rlstate.runlog import log
+from rlstate.runlog import RunFolder, log
 
 
 class Run:
@@ -93,6 +93,22 @@ class Run:
             self.plan.folder.write_failure(reason, self.iteration)
         except OSError as error:
             log.error("and that could not be written down: %s", error)
+
+    def adopt(self, other: RunFolder) -> None:
+        """Take over what a run of the same hash and seed left (`runlog.twin`), under this run's name. It took no time."""
+        folder, result = self.plan.folder, other.read_result()
+        assert result is not None, "only a finished run is taken over"
+        folder.write_config(self.plan.config)
+        save_automaton(self.plan.task.dfa, folder.path / "automaton.json")
+        for name in ("metrics.jsonl", "checkpoint.pt"):
+            if (other.path / name).exists():
+                write_atomically(folder.path / name, (other.path / name).read_bytes())
+        took = {"training_seconds": 0.0, "measuring_seconds": 0.0, "capacity_seconds": None}
+        result |= {"task": self.plan.task.name, "folder": str(folder.path), **took}
+        self.result = judged(result, self.plan.thresholds)
+        self.iteration = self.plan.iterations
+        folder.write_result(self.result)
+        run_figure(folder)
 
     def export(self) -> None:
         """`rollouts.npz`: the greedy policy's episodes, for a user's own probes."""

@@ -113,6 +113,41 @@ def test_a_finished_run_is_read_and_not_done_again(tmp_path, monkeypatch):
     assert run(tmp_path) == first
 
 
+def test_one_automaton_under_two_names_is_trained_once(tmp_path, monkeypatch):
+    """mined_div7 is mod_7: within a fleet, and where one of them was finished before."""
+    trained = []
+    iterate = Learner.iterate
+    monkeypatch.setattr(Learner, "iterate", lambda self: trained.append(self.task.name) or iterate(self))
+    both = run(tmp_path / "both", "tasks=[mined_div7,mod_7]", "seeds=1")
+    assert trained == ["mined_div7"] * 2
+    run(tmp_path / "later", "tasks=[mod_7]", "seeds=1")
+    trained.clear()
+    (later,) = run(tmp_path / "later", "tasks=[mined_div7]", "seeds=1", "export=rollouts")
+    assert not trained
+    (alone,) = run(tmp_path / "alone", "tasks=[mined_div7]", "seeds=1", "export=rollouts")
+    told = {"folder", "training_seconds", "measuring_seconds"}
+    for each in (*both, later):
+        folder, of_alone = RunFolder(each["folder"]), RunFolder(alone["folder"])
+        assert folder.path.parent.name == each["task"]
+        assert folder.read_config()["task"]["name"] in (each["task"], "mod_k")
+        assert torch.equal(weights(folder), weights(of_alone))
+        assert curves(folder) == curves(of_alone)
+    assert {key: value for key, value in later.items() if key not in told} == {
+        key: value for key, value in alone.items() if key not in told
+    }
+    assert later["training_seconds"] == 0.0
+    assert {path.name for path in Path(later["folder"]).iterdir()} >= {
+        path.name for path in Path(alone["folder"]).iterdir()
+    } - {"checkpoint.previous.pt"}
+
+
+def test_what_ends_a_run_ends_its_twin(tmp_path):
+    with pytest.raises(RunsFailed, match="the gradient's norm") as failed:
+        run(tmp_path, "tasks=[mod_7,mined_div7]", "seeds=1", "iterations=20", "algorithm.learning_rate=1e30")
+    assert len(failed.value.failures) == 2
+    assert len(set(failed.value.failures.values())) == 1
+
+
 def test_a_finished_run_is_judged_by_the_thresholds_of_now(tmp_path):
     (first,) = run(tmp_path, "seeds=1", "probe.recovery=-9", "probe.val_n=-9")
     assert first["verdict"].startswith("solved")
