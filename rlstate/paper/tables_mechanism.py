@@ -66,7 +66,8 @@ def mined(rows: Sequence[Row]) -> Table | None:
         "§5.6 Automata mined from code and event logs",
         "GRU under PPO; + state, the privileged auxiliary; + emission, the label-free one where every observation shows the "
         "state (β = 1; *muted*: where it then shows nothing). The logs are not the paper's seven. "
-        f"{NOTATION} {PAPER} It says that both auxiliaries rescue mined_div7 to optimal, and that all its logs are learnable.",
+        f"{NOTATION} {PAPER} It says that both auxiliaries rescue mined_div7 to optimal, and that all its logs are learnable."
+        + "".join(f" {each}: one automaton, and one set of runs." for each in _alike(tasks)),
         (
             "task", "states × symbols", "permutation", "L", "PPO val_n", "paper", "PPO probe gap", "paper", "PPO recovery",
             "+ state val_n", "+ state gap", "+ emission val_n", "+ emission gap", "+ emission muted val_n", "verdict",
@@ -74,6 +75,16 @@ def mined(rows: Sequence[Row]) -> Table | None:
         tuple(lines),
         wanted.notes(),
     )  # fmt: skip
+
+
+def _alike(tasks: Sequence[str]) -> list[str]:
+    """The names, together, of those that are the same automaton, state by state."""
+    names: dict[tuple[bytes, ...], list[str]] = {}
+    for task in tasks:
+        if (dfa := _automaton(task)) is not None:
+            tables = (dfa.transitions, dfa.accepting, np.array(dfa.start))
+            names.setdefault(tuple(each.tobytes() for each in tables), []).append(task)
+    return [", ".join(each) for each in names.values() if len(each) > 1]
 
 
 def _automaton(task: str) -> DFA | None:

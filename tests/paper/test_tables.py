@@ -321,6 +321,8 @@ def test_mined():
     assert (cells["+ emission val_n"], cells["+ emission muted val_n"]) == (".99 (.99)", ".20 (.20)")
     assert cells["verdict"] == "perception gap"
     assert any("+experiment=mined_emission`" in note for note in found.notes)
+    assert "mined_log_sepsis, mined_log_bpic2012, mined_log_fines: one automaton" in found.caption
+    assert found.caption.count("one automaton") == 1  # not the others, which have as many states and symbols
 
 
 def test_interventions():
