@@ -20,7 +20,7 @@ from typing import Any
 from rlstate.console import ended
 from rlstate.output import write_atomically
 from rlstate.paper.experiments import outside
-from rlstate.paper.overview import Unfinished
+from rlstate.paper.overview import Unfinished, counted
 from rlstate.paper.page import page
 from rlstate.results import FILE, Row, finished, kept, merged, read_rows, unfinished, write_rows
 from rlstate.runlog import RunFolder, set_aside
@@ -137,7 +137,8 @@ def write(rows: Sequence[Row], folder: Path, output: Path) -> str:
     write_atomically(output / "report.html", found.html.encode())
     keep(rows, output / FILE)
     return (
-        f"written to {output}/: report.html, report.md with {len(found.drawings)} figures, {FILE} with {len(rows)} runs"
+        f"written to {output}/: report.html, report.md with {counted(len(found.drawings), 'figure')}, "
+        f"{FILE} with {counted(len(rows), 'run')}"
     )
 
 

@@ -177,12 +177,12 @@ def test_every_number_of_a_report_is_the_trees(tmp_path, configs, monkeypatch, c
         ".80 ±1.27 (.70 .90)", "+.20 ±1.27 (+.10 +.30)", ".40 ±2.54 (.20 .60)", "+.10 (+.10)"]  # fmt: skip
     assert cells_of(told, "parity", "state")[2:] == [".80 (.80)", "yes", ".60 (.60)", ".10 (.10)", ".20 (.20)", "100"]
     assert cells_of(told, "parity", "GRU, PPO × discounted")[2:10] == [
-        HASHES["ppo"], "2", ".80 ±1.27 (.70 .90)", ".70 ±1.27 (.60 .80)", "+.20 ±1.27 (+.10 +.30)", ".40 ±2.54 (.20 .60)",
-        ".30 ±.00 (.30 .30)", "perception gap"]  # fmt: skip
+        HASHES["ppo"], "2", "perception gap", ".80 ±1.27 (.70 .90)", ".70 ±1.27 (.60 .80)", "+.20 ±1.27 (+.10 +.30)",
+        ".40 ±2.54 (.20 .60)", ".30 ±.00 (.30 .30)"]  # fmt: skip
     assert cells_of(told, "parity", "GRU, PPO × discounted")[10] == "18.0 min"
     assert cells_of(told, "parity", HASHES["state"], "1") == [
-        "parity", HASHES["state"], "1", "1.000", "+1.000", ".900", "+.400", ".800", ".300", "–", "+.050", "1.000", ".980",
-        ".600", ".100", "solved"]  # fmt: skip
+        "parity", HASHES["state"], "1", "solved", "1.000", "+1.000", ".900", "+.400", ".800", ".300", "–", "+.050", "1.000",
+        ".980", ".600", ".100"]  # fmt: skip
     assert cells_of(told, "`table1`")[2] == "2 of 80"
     assert cells_of(told, "`shaping`")[2] == "2 of 30"
     assert "Means on parity: – → +.20 → – → +.40." in told
@@ -204,13 +204,14 @@ def test_every_number_of_a_report_is_the_trees(tmp_path, configs, monkeypatch, c
     assert "figures/figure_1a.svg" in links
 
 
-def test_the_rows_that_are_left_are_enough_for_the_same_report(tmp_path, configs, monkeypatch):
+def test_the_rows_that_are_left_are_enough_for_the_same_report(tmp_path, configs, monkeypatch, capsys):
     """A tree, and its results.jsonl in another folder."""
     tree, rows = tmp_path / "tree" / "it", tmp_path / "rows" / "it"
     run(tree, configs, "short", 0, val_n=0.8, gap=0.45)
     run(tree, configs, "short", 1, val_n=0.9, gap=0.35)
     command(monkeypatch, tree, "--output", rows)
     assert not (tree / "report.md").exists()
+    assert "report.md with 1 figure, results.jsonl with 2 runs\n" in capsys.readouterr().out
     first = {path.name: path.read_bytes() for path in rows.iterdir() if path.is_file()}
     assert set(first) == {"report.md", "report.html", "results.jsonl"}
     command(monkeypatch, rows)
@@ -265,7 +266,7 @@ def test_results_of_an_older_version_say_so(tmp_path, configs, monkeypatch):
     folder.write_result(result)
     command(monkeypatch, tmp_path)
     told = (tmp_path / "report.md").read_text()
-    assert cells_of(told, "parity", HASHES["short"], "0")[3:15] == [
+    assert cells_of(told, "parity", HASHES["short"], "0")[4:] == [
         ".500", "−.500", ".400", "+.100", "–", ".300", "–", "–", "–", "–", "–", "–"]  # fmt: skip
     assert "–: undefined, not measured, or of a version that did not have the figure." in told
     assert "computing time, training and measuring: unknown" in told
@@ -292,9 +293,11 @@ def test_what_older_versions_measured_is_judged_by_the_rule_of_now(tmp_path, con
     printed = capsys.readouterr().out
     assert printed.count("solved (untrained_too)") == 3  # the seeds and their mean
     told = (rows.parent / "report.md").read_text()
-    assert cells_of(told, "parity", HASHES["short"], "0")[8] == ".600"
-    assert cells_of(told, "parity", HASHES["short"], "0")[-1] == "solved (untrained too)"
-    assert "solved (untrained too) |" in next(line for line in told.splitlines() if "1.00 ±.00 (1.00 1.00)" in line)
+    assert cells_of(told, "parity", HASHES["short"], "0")[9] == ".600"
+    assert cells_of(told, "parity", HASHES["short"], "0")[3] == "solved (untrained too)"
+    assert "| 2 | solved (untrained too) |" in next(
+        line for line in told.splitlines() if "1.00 ±.00 (1.00 1.00)" in line
+    )
     nothing = [replace(each, figures={k: v for k, v in each.figures.items() if k != "untrained_gap"}) for each in older]
     rows.unlink()
     report.keep(nothing, rows)

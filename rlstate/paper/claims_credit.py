@@ -110,7 +110,7 @@ CLAIMS = (
     ),
     Claim(
         "influence_persists", "Appendix B",
-        "Where acceptance or rejection absorbs it does not vanish.",
+        "Where acceptance or rejection absorbs, the state's influence on the outcome does not vanish under random play.",
         "Exact: Δ = 1 on workflow_api after up to 64 random steps; .30 ± .01 on no_three_zeros after 16.",
         (
             Test("workflow_api: Δ = 1", _absorbing_stays),
@@ -119,7 +119,8 @@ CLAIMS = (
     ),
     Claim(
         "hold_avoids_decay", "Appendix B",
-        "workflow_reconcile loses its state's influence under random play like a counter, and its hold avoids that.",
+        "workflow_reconcile loses its state's influence on the outcome under random play like a counter, and its hold "
+        "avoids that.",
         "Exact, after 16 steps: Δ < .01 under random play; if the agent's steps hold and the others are random, at "
         "least a hundred times as much, and of order one: ≥ .25.",
         (

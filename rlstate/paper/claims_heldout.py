@@ -88,7 +88,7 @@ IN_SAMPLE = (
     ),
     Claim(
         "predictor_leave_one_out", "§5.5",
-        "A threshold on the score set without a task calls that task rightly.",
+        "A threshold on the score from δ alone, set without a task, calls that task rightly hard or easy.",
         "The same labels; the threshold is the least score of the other easy tasks: at least 12 of 15 right, and at "
         "least 14 as in the paper.",
         (Test("at least 12 of 15", _leave_one_out(12)), Test("at least 14 of 15", _leave_one_out(14))),
@@ -96,7 +96,7 @@ IN_SAMPLE = (
     ),
     Claim(
         "leverage_is_severity", "§5.5",
-        "Among the designed group tasks less leverage goes with more benefit of the auxiliary.",
+        "Among the designed group tasks less leverage goes with more benefit of the privileged auxiliary.",
         "Spearman of L and the benefit (means over five seeds) ≤ −.5 over the seven permutation automata among the "
         "fifteen (the paper: −.83).",
         (Test("Spearman(L, benefit) ≤ −0.5", _severity),),
@@ -237,7 +237,7 @@ HELDOUT = (
     ),
     Claim(
         "heldout_recall", "§5.5, Table 3",
-        "Most perception gaps of the stratified set are permutation automata.",
+        "Most perception gaps of the stratified held-out set are permutation automata.",
         "Of the perception gaps the share that are permutation automata is ≥ .70 (the paper: 89 of 109 = .82). It "
         "depends on how many of each stratum there are.",
         (_test("recall ≥ 0.70",
@@ -246,8 +246,8 @@ HELDOUT = (
     ),
     Claim(
         "heldout_converse_fails", "§5.5, Table 3",
-        "The converse fails: automata that are no permutation automata are of all three kinds, with larger gaps of "
-        "the probe.",
+        "Lack of permutation structure foretells no label: fresh automata without it are perception gaps, planning "
+        "gaps or solved, and their probe gaps are larger than with it.",
         "Of the non-permutation automata at least 10 % are perception gaps, 10 % planning gaps and 10 % solved (the "
         "paper: 20, 14, 16 of 50), and their mean probe gap exceeds the permutation automata's by at least .10 (.34 "
         "against about .13).",
@@ -256,14 +256,15 @@ HELDOUT = (
     ),
     Claim(
         "heldout_threshold", "§5.5",
-        "The precision does not hang on where recovery is cut.",
+        "The precision with which permutation structure foretells perception gaps does not hang on where recovery is cut.",
         "Precision at recovery < .4 and < .6 is within .05 of that at .5 (the paper: .84, .86, .88).",
         (_threshold(0.4), _threshold(0.6)),
         _HELDOUT,
     ),
     Claim(
         "heldout_quotient", "§5.5",
-        "The gaps are gaps of control-relevant state too: reading the oracle's quotient instead changes no label.",
+        "The perception gaps of fresh automata are gaps of control-relevant state too: reading the oracle's quotient "
+        "instead of the state changes no label.",
         "No automaton's label changes with recovery of the quotient. (It can change only where the quotient joins "
         "states: in the paper's set 28 of 153, in ours, of minimal automata, 2.)",
         (_test("no label changes", _quotient),),
@@ -271,7 +272,7 @@ HELDOUT = (
     ),
     Claim(
         "heldout_row_split", "§5.5",
-        "A probe split by row instead of by episode would have said nearly the same.",
+        "On fresh automata a probe split by row instead of by episode would have said nearly the same.",
         "At most 2 % of the labels change (at most one of fewer than fifty automata), the precision by at most .02 "
         "(the paper: 2 of 153, none).",
         (_test("labels changed ≤ 2 %", _row_split), _test("precision within 0.02", _row_split_precision)),
@@ -279,7 +280,8 @@ HELDOUT = (
     ),
     Claim(
         "heldout_leverage_fails", "§5.5, Appendix D",
-        "The leverage threshold does not transfer: it misses gaps that permutation structure alone catches.",
+        "The leverage threshold does not transfer to fresh automata: it misses perception gaps that permutation "
+        "structure alone catches.",
         "Recall of the conjunction (permutation and L < .51) is at least .15 below that of permutation (the paper: "
         ".52 of .82), and at least half of the easy_perm stratum, which it waves through, are perception gaps (32 of "
         "38).",
@@ -288,21 +290,21 @@ HELDOUT = (
     ),
     Claim(
         "heldout_rewards", "§5.5",
-        "In this population reward is mostly low where the state is missing.",
+        "On fresh automata reward is mostly low where the state is missing.",
         "Of the perception gaps the median val_n is ≤ .70 (the paper: .45) and at most 10 % reach .85 (2 of 109).",
         (_test("median val_n ≤ 0.70", _median_reward), _test("val_n ≥ 0.85 in at most 10 %", _few_near_optimal)),
         _HELDOUT,
     ),
     Claim(
         "heldout_capacity", "§5.5, Appendix D",
-        "The state could have been represented: supervised capacity saturates on these automata.",
+        "The state of the fresh automata could have been represented: supervised capacity saturates on them.",
         f"Supervised accuracy ≥ {SATURATED} at T and at 4T on at least 95 % of the automata.",
         (_test("saturated on at least 95 %", _saturated),),
         _HELDOUT,
     ),
     Claim(
         "heldout_lstm", "Appendix D",
-        "With an LSTM it is the same: the finding is not the GRU cell's.",
+        "With an LSTM, too, permutation structure foretells the perception gap: the finding is not the GRU cell's.",
         "The first 33, three seeds: precision and recall each ≥ .68, or their Wilson intervals contain .78; at least "
         "80 % of the GRU's gaps are the LSTM's too (22 of 24); its capacity saturates on at least 95 %.",
         (

@@ -230,14 +230,15 @@ _OPTIMIZER = (
     ),
     Claim(
         "a2c_near_chance_window_mlp", "§5.2",
-        "So it is with the other architecture of the control, the window-MLP.",
+        "With the window-MLP, the other architecture of the control, the probe finds next to nothing of the state "
+        "under A2C.",
         f"Window-MLP, A2C × broadcast: {CHANCE_RULE}, on parity and on mod_3.",
         tuple(near_chance(task, replace(A2C_BROADCAST, encoder="window_mlp")) for task in TASKS),
         ("table1",),
     ),
     Claim(
         "ppo_raises_gap", "§5.2, Table 1",
-        "PPO raises the probe gap at either credit scheme.",
+        "PPO raises the probe gap over A2C's at either credit scheme.",
         "GRU, PPO − A2C at the same credit, mean of five paired seeds: gap by at least .05 (the paper's least is "
         ".06), on parity and on mod_3.",
         tuple(difference("probe_gap", task, ppo, a2c, "≥", 0.05)
@@ -246,7 +247,7 @@ _OPTIMIZER = (
     ),
     Claim(
         "ppo_raises_reward", "§5.2, Table 1",
-        "PPO raises reward together with the gap.",
+        "PPO raises reward over A2C's, together with the probe gap.",
         "GRU, PPO − A2C at the same credit, mean of five paired seeds: val_n by at least .05, on parity and on mod_3.",
         tuple(difference("val_n", task, ppo, a2c, "≥", 0.05)
               for task in TASKS for ppo, a2c in ((PPO_BROADCAST, A2C_BROADCAST), (PPO, A2C))),
@@ -264,7 +265,7 @@ _OPTIMIZER = (
     ),
     Claim(
         "optimizer_ladder", "§5, Figure 1a",
-        "The gap climbs with the optimizer's competence, and furthest where the credit is supplied.",
+        "The probe gap climbs with the optimizer's competence, and furthest where oracle shaping supplies the credit.",
         "GRU, mean gap of five seeds, on parity and on mod_3: A2C × broadcast < PPO × discounted < PPO × discounted "
         "with oracle shaping.",
         tuple(test for task in TASKS
@@ -274,7 +275,7 @@ _OPTIMIZER = (
     ),
     Claim(
         "discounting_lifts_a2c", "§5.2, Table 1",
-        "Credit is not irrelevant: on mod_3 discounting lifts A2C.",
+        "The credit scheme is not irrelevant: on mod_3 discounting lifts A2C.",
         "GRU, A2C, discounted − broadcast on mod_3, mean of five paired seeds: gap and val_n by at least .05 each "
         "(the paper: +.13, +.15).",
         (difference("probe_gap", "mod_3", A2C, A2C_BROADCAST, "≥", 0.05),
@@ -290,7 +291,7 @@ _OPTIMIZER = (
     ),
     Claim(
         "ppo_partial", "§5.2",
-        "Also under PPO the state is recovered only in part, and some seeds recover much more than others.",
+        "Under PPO the state is recovered only in part, and some seeds recover much more than others.",
         "GRU, PPO × discounted, five seeds: mean recovery ≤ .75 (the paper's gaps are .42 and .35 of its ceilings) "
         "and the gap's standard deviation ≥ .05, on parity and on mod_3.",
         tuple(_partial(task) for task in TASKS),
@@ -298,7 +299,8 @@ _OPTIMIZER = (
     ),
     Claim(
         "recurrence_under_ppo", "§5.2",
-        "Recurrence pays on longer episodes only under PPO: there the GRU carries mod_3 to 4T, the others do not.",
+        "Recurrence pays on longer episodes only under PPO: there the GRU carries mod_3 to 4T, and the window-MLP and "
+        "the transformer do not.",
         "mod_3, val_n at 4T, mean of five paired seeds. PPO × discounted: GRU − window-MLP ≥ .10, GRU − transformer "
         "≥ .10 (the paper: .20, .26); with the GRU PPO × discounted − A2C × broadcast ≥ .10 (.25); A2C × broadcast: "
         "GRU − window-MLP < .10.",
@@ -320,7 +322,8 @@ _OPTIMIZER = (
     ),
     Claim(
         "long_budget_parity", "§5.2",
-        "On parity it does not: reward stays where random play has it, and the probe at chance.",
+        "With five times the budget A2C does not escape the shortcut on parity: reward stays where random play has "
+        "it, and the probe at chance.",
         "GRU, A2C × broadcast, 30 000 iterations, mean of ten seeds on parity: val_n within .05 of random play's "
         "(.667) and gap ≤ .05 (the paper: .67, +.02).",
         (

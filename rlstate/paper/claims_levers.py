@@ -45,7 +45,7 @@ AUXILIARIES = (
     ),
     Claim(
         "state_auxiliary_helps", "§5.3",
-        "Where the base learner fails it adds much: under A2C, and under PPO on large counters.",
+        "Where the base learner fails the privileged auxiliary adds much: under A2C, and under PPO on large counters.",
         f"GRU, with − without the state auxiliary: {SUBSTANTIAL_RULE}, of the gap, under A2C × discounted on parity "
         "and on mod_3, and under PPO on mod_7, mod_9 and mod_11.",
         (
@@ -77,7 +77,8 @@ AUXILIARIES = (
     ),
     Claim(
         "beta_saturates", "§5.3",
-        "More informative observations add little to that: a threshold, not a graded response.",
+        "On mod_5 observations that say more than at β = .1 add little under the label-free auxiliary: a threshold, "
+        "not a graded response.",
         "GRU, PPO + emission auxiliary on mod_5, mean of five paired seeds: β = .25, .5 and 1 gain less than .05 "
         "over β = .1, in gap and in val_n.",
         tuple(difference(figure, "mod_5", LEAKING[beta], LEAKING[0.1], "<", 0.05)
@@ -86,7 +87,8 @@ AUXILIARIES = (
     ),
     Claim(
         "beta_controls", "§5.3",
-        "It is the auxiliary that installs the state, and the state outlasts the channel (controls of ours).",
+        "On mod_5 at β = .1 it is the label-free auxiliary that installs the state, and the state outlasts the "
+        "channel (controls of ours).",
         "GRU, PPO on mod_5 at β = .1, five seeds: the auxiliary raises the gap substantially over PPO at the same β, "
         "and with the channel muted the gap is still at least .20, half of the threshold's.",
         (
@@ -136,7 +138,7 @@ TABLE_4 = (
     ),
     Claim(
         "observability_fixes_mod_5", "Appendix D, Table 4",
-        "Observations that carry a little of the state (β = .1) lift both to near what can be had.",
+        "Observations that carry a little of the state (β = .1) lift mod_5's reward and state to near what can be had.",
         "GRU, PPO + emission auxiliary on mod_5, five paired seeds: from β = 0 to β = .1 val_n and gap are raised "
         f"substantially ({SUBSTANTIAL_RULE}), and the gap to within .05 of PPO + state auxiliary's at β = 0.",
         (

@@ -120,7 +120,7 @@ SCALING = (
     ),
     Claim(
         "auxiliary_benefit_grows", "§5.4, Table 2",
-        "And a signal that tells the state is worth more reward.",
+        "As the counter grows a signal that tells the state is worth more reward.",
         "GRU, PPO, val_n with − without the state auxiliary, mean of five paired seeds: ≤ .05 at k = 2 and 3, ≥ "
         f"{HARD:.2f} at k = 5, 7, 9 and 11.",
         (
@@ -160,7 +160,7 @@ SCALING = (
     ),
     Claim(
         "perception_gap", "§5.4",
-        "On mined_ean it is the other way: reward falls as visibly short, and the probe is at chance.",
+        "On mined_ean reward falls visibly short, and the probe is at chance: a perception gap.",
         f"GRU, PPO, mean of five seeds: gap ≤ {NEAR_CHANCE_GAP:.2f}, recovery < {RECOVERED}, val_n ≤ .75 (the paper: "
         "+.03, reward gap .82). The paper elsewhere calls it a case of high reward without state; its figures say "
         "otherwise.",
@@ -245,7 +245,8 @@ def _ranges_apart(runs: Runs) -> tuple[bool, str]:
 MINED = (
     Claim(
         "mined_div7_partial", "§5.6",
-        "The hard counter in real code shows mod_7's gap: sparse PPO has the state and the reward only in part.",
+        "mined_div7, the hard counter in real code, shows mod_7's gap: sparse PPO has the state and the reward only "
+        "in part.",
         f"GRU, PPO on mined_div7, mean of five seeds: val_n < {NEAR_OPTIMAL} (the paper: .65), and the gap ≤ .75 of "
         "the state auxiliary's (.61 on mod_7).",
         (below("val_n", "mined_div7", PPO, NEAR_OPTIMAL), _fraction("mined_div7", "≤", 0.75)),
@@ -253,7 +254,7 @@ MINED = (
     ),
     Claim(
         "mined_div7_rescued", "§5.6",
-        "The privileged auxiliary rescues it, and so does the label-free one where observations show the state.",
+        "The privileged auxiliary rescues mined_div7, and so does the label-free one where observations show the state.",
         "GRU, PPO on mined_div7, mean of five seeds: val_n ≥ .90 with the state auxiliary, and with the emission "
         "auxiliary at β = 1.",
         (at_least("val_n", "mined_div7", STATE, 0.90), at_least("val_n", "mined_div7", LABEL_FREE, 0.90)),

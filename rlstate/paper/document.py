@@ -47,7 +47,8 @@ class Code:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. `style` is its class in HTML: "wide" tables have long texts and become blocks on a narrow screen."""
+    """A table. `style` is its class in HTML: "wide" tables have long texts and become blocks on a narrow screen; "runs"
+    tables have many short columns, and there every line becomes a block in which each figure has its heading before it."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -268,7 +269,7 @@ def _paragraph(text: str) -> list[str]:
 _CSS = """
 :root{color-scheme:light;--ink:#222;--soft:#666;--line:#ddd;--blue:#0072B2;--orange:#B84A00;--green:#00795A;--amber:#8A6100}
 *{box-sizing:border-box}
-body{margin:0 auto;padding:1rem;max-width:62rem;color:var(--ink);background:#fff;
+body{margin:0 auto;padding:1rem;max-width:72rem;color:var(--ink);background:#fff;
  font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0 1rem}
 h2{font-size:1.3rem;margin:2.4rem 0 .6rem;padding-top:.4rem;border-top:2px solid var(--ink)}
@@ -292,6 +293,11 @@ td small{display:block;color:var(--soft);font-size:.82em;width:max-content;max-w
 td:first-child{min-width:6rem}
 td code{white-space:nowrap}
 .wide td{min-width:4.5rem}
+.runs{font-size:.82rem}
+.runs th,.runs td{padding-right:.35rem}
+.runs th{font-size:.88em}
+.runs td:first-child{min-width:0}
+.runs small{max-width:5.5rem}
 .word{display:inline-block;font-weight:600;white-space:nowrap}
 .none{font-weight:400}.good{color:var(--green)}.fair{color:var(--amber)}.bad{color:var(--orange)}.plan{color:var(--blue)}.none{color:var(--soft)}
 b.held{color:var(--green)}.half{color:var(--amber)}.failed{color:var(--orange)}.open{color:var(--soft)}
@@ -312,13 +318,18 @@ summary{cursor:pointer;color:var(--blue)}
  .wide,.wide tbody,.wide tr,.wide td{display:block;width:100%}
  .wide tr{border-bottom:1px solid var(--ink);padding:.4rem 0}
  .wide td{border:0;padding:.12rem 0}
+ .runs thead{display:none}
+ .runs,.runs tbody,.runs tr{display:block;width:100%}
+ .runs tr{border-bottom:1px solid var(--ink);padding:.4rem 0}
+ .runs td{display:inline-block;border:0;padding:.12rem .8rem .12rem 0}
+ .runs td::before{content:attr(data-label);display:block;color:var(--soft);font-size:.82em}
 }
 @media print{
  body{max-width:none;font-size:10pt;padding:0}
  nav,.scroll{overflow:visible}
  h2,h3{break-after:avoid}
  tr{break-inside:avoid}
- table{font-size:7.5pt}
+ table,.runs{font-size:7.5pt}
  figure svg{min-width:0}
  a{color:inherit;text-decoration:none}
 }

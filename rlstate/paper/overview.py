@@ -74,11 +74,13 @@ def overview(rows: Sequence[Row], is_paper: bool = True) -> list[Block]:
     """A line for each configuration of each task; where the runs are not the paper's, named by what tells them apart."""
     table = all_runs(rows)
     assert table is not None
-    caption, grid = table.caption, Grid(table.columns, table.rows)
+    caption, grid = table.caption, Grid(table.columns, table.rows, "runs")
     if not is_paper:
         names, (name, identity) = telling(rows), (table.columns.index(each) for each in ("configuration", "hash"))
-        lines = ((*line[:name], names[line[identity]], *line[name + 1 :]) for line in table.rows)
-        grid = Grid(table.columns, tuple(lines))
+        told = any(names.values())  # of one configuration there is nothing to tell
+        lines = ((*line[:name], *[names[line[identity]]] * told, *line[name + 1 :]) for line in table.rows)
+        columns = (*table.columns[:name], *["configuration"] * told, *table.columns[name + 1 :])
+        grid = Grid(columns, tuple(lines), "runs")
         caption = (
             f"A line for each configuration of each task. {NOTATION} {UNTRAINED} The verdict is that of the means."
         )
@@ -89,12 +91,12 @@ def overview(rows: Sequence[Row], is_paper: bool = True) -> list[Block]:
 def every_run(rows: Sequence[Row]) -> list[Block]:
     """A line for each run, and what was noted of them."""
     lines = tuple(
-        (row.task, row.hash, str(row.seed), *(number(row[figure], signed, 3) for figure, _, signed in _FIGURES),
-         row.verdict.replace("_", " "))
+        (row.task, row.hash, str(row.seed), row.verdict.replace("_", " "),
+         *(number(row[figure], signed, 3) for figure, _, signed in _FIGURES))
         for row in rows
     )  # fmt: skip
     blocks: list[Block] = [
-        Grid(("task", "hash", "seed", *(heading for _, heading, _ in _FIGURES), "verdict"), lines),
+        Grid(("task", "hash", "seed", "verdict", *(heading for _, heading, _ in _FIGURES)), lines, "runs"),
         Text(
             f"{UNDEFINED}: undefined, not measured, or of a version that did not have the figure. The intervention is undefined "
             f"where {NO_EXAMPLES}, or the probe has no direction. {UNTRAINED}"

@@ -272,14 +272,15 @@ def _sections(
 
 
 def _seen(judged: Sequence[Judged]) -> list[Block]:
-    """What the section's claims came to, in their order: one may speak of the one before."""
+    """What the section's claims came to: those that are judged in their order, then those that wait for runs in theirs."""
     counts = Counter(each.verdict for each in judged)
     told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _IN_WORDS.items() if counts[verdict])
     if not judged:
         return []
+    listed = sorted(judged, key=lambda each: each.verdict == "missing")
     return [
         Text(f"Of {counted(len(judged), 'claim')}: {told}."),
-        Items(tuple(f"{_MARKS[each.verdict]} {each.statement}" + " (*exact*)" * each.exact for each in judged)),
+        Items(tuple(f"{_MARKS[each.verdict]} {each.statement}" + " (*exact*)" * each.exact for each in listed)),
     ]
 
 

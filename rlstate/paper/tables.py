@@ -54,9 +54,9 @@ def all_runs(rows: Sequence[Row]) -> Table | None:
     for group in sorted(cells(rows), key=lambda each: (each[0].task, _in_words(each[0]), each[0].hash)):
         found = Cell(group[0].task, Arm(), tuple(group))
         lines.append((
-            group[0].task, _in_words(group[0]), group[0].hash, str(len(group)),
+            group[0].task, _in_words(group[0]), group[0].hash, str(len(group)), str(verdict_of(group)).replace("_", " "),
             seeds(found, "val_n"), seeds(found, "ood_n"), seeds(found, "probe_gap"), seeds(found, "recovery"),
-            seeds(found, "untrained_recovery"), str(verdict_of(group)).replace("_", " "), _time([row.seconds for row in group]),
+            seeds(found, "untrained_recovery"), _time([row.seconds for row in group]),
             " ".join(sorted({(row.commit or UNDEFINED)[:7] for row in group})),
         ))  # fmt: skip
     return Table(
@@ -71,12 +71,12 @@ def all_runs(rows: Sequence[Row]) -> Table | None:
             "configuration",
             "hash",
             "seeds",
+            "verdict",
             "val_n",
             "OOD",
             "probe gap",
             "recovery",
             "untrained",
-            "verdict",
             "time",
             "commits",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from dataclasses import replace
 from functools import cache
@@ -380,3 +381,19 @@ def test_every_claim_has_its_own_key_and_says_everything():
         assert claim.rule[-1] in ".)"
         assert claim.tests
         assert len({test.name for test in claim.tests}) == len(claim.tests)
+
+
+def test_a_claim_is_understood_without_the_one_before():
+    """A list may show it alone, or in another order: nothing in it points to a sentence that is not there."""
+    opens = r"^(And|Also|But|So|It|Its|This|These|They|There|The converse|The precision does)\b"
+    points = r"\b(it does not|it adds|it is the (same|other way)|to that|the others|lift both|these|this|rescues it)\b"
+    assert all(re.search(f"{opens}|{points}", old) for old in (
+        "On parity it does not: reward stays.", "Where acceptance or rejection absorbs it does not vanish.",
+        "And a signal that tells the state is worth more reward."))  # fmt: skip
+    assert [claim.key for claim in CLAIMS if re.search(f"{opens}|{points}", claim.statement)] == []
+    # What an experiment of one task or one encoder says names it.
+    named = {"long_budget_parity": "parity", "beta_saturates": "mod_5", "beta_controls": "mod_5", "perception_gap": "mined_ean",
+             "mined_div7_partial": "mined_div7", "mined_div7_rescued": "mined_div7", "observability_fixes_mod_5": "mod_5",
+             "heldout_lstm": "LSTM", "a2c_near_chance_window_mlp": "A2C"}  # fmt: skip
+    stated = {claim.key: claim.statement for claim in CLAIMS}
+    assert {key: word for key, word in named.items() if word not in stated[key]} == {}

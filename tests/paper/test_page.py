@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from rlstate.paper import document
-from rlstate.paper.claims import CLAIMS
+from rlstate.paper.claims import CLAIMS, judge
 from rlstate.paper.document import Code, Drawing, Fold, Grid, Heading, Items, Text, Written
 from rlstate.paper.experiments import experiments, outside
 from rlstate.paper.overview import Unfinished, computing, counted, telling
@@ -90,7 +90,7 @@ def test_what_was_run(paper):
 
 def test_runs_of_another_protocol_are_listed_and_not_averaged(paper):
     (other,) = [line for line in lines(paper.markdown, "parity") if "task.horizon=12" in line[1]]
-    assert other[3:9] == ["1", ".33 (.33)", ".70 (.70)", "+.33 (+.33)", ".33 (.33)", ".25 (.25)"]
+    assert other[3:10] == ["1", "solved", ".33 (.33)", ".70 (.70)", "+.33 (+.33)", ".33 (.33)", ".25 (.25)"]
     assert not [line for line in lines(paper.markdown, "PPO × discounted") if ".33" in "".join(line[1:])]
     assert "Runs of several configurations, of parity" in paper.markdown
 
@@ -98,9 +98,10 @@ def test_runs_of_another_protocol_are_listed_and_not_averaged(paper):
 def test_every_run_has_its_line(paper):
     found = [line for line in lines(paper.markdown, "parity") if len(line) == 16]
     assert len(found) == 6
-    (one,) = [line for line in found if line[3] == ".650"]
+    (one,) = [line for line in found if line[4] == ".650"]
     assert one[2:] == [
         "0",
+        "solved",
         ".650",
         "+.800",
         ".700",
@@ -113,7 +114,6 @@ def test_every_run_has_its_line(paper):
         ".990",
         ".500",
         ".100",
-        "solved",
     ]
     assert "* a note (6 runs)" in paper.markdown
     assert f"The intervention is undefined where {NO_EXAMPLES}, or the probe has no direction." in paper.markdown
@@ -170,6 +170,26 @@ def test_sections_follow_the_paper_and_hold_what_is_theirs(paper):
     assert "![Figure 1a: optimizer competence](figures/figure_1a.svg)" in paper.markdown
     curves = {"curves_table_1", "curves_shaping", "curves_auxiliary"}
     assert set(paper.drawings) == {"figure_1a", "figure_2", "influence", *curves}
+
+
+def test_a_sections_claims_that_are_judged_stand_before_those_that_wait():
+    """Of §5.4 the planning gap is judged, a claim in the middle; Appendix B's are all exact."""
+    rows = [row("ends_with_1000", seed, val_n=0.4, recovery=0.9) for seed in range(5)]
+    found = page(rows).markdown
+    verdicts = {each.statement: each.verdict for each in judge(rows)}
+    order = [claim.statement for claim in CLAIMS]
+    several = 0
+    for part in found.split("\n## ")[1:]:
+        stated = re.findall(r"^\* ([✓◐✗–]) (.*?)(?: \(\*exact\*\))?$", part, re.MULTILINE)
+        stated = [(mark, text) for mark, text in stated if text in order]
+        done = [text for _, text in stated if verdicts[text] != "missing"]
+        waiting = [text for _, text in stated if verdicts[text] == "missing"]
+        assert [text for _, text in stated] == done + waiting
+        assert done == sorted(done, key=order.index)
+        assert waiting == sorted(waiting, key=order.index)
+        assert all((mark == "–") == (text in waiting) for mark, text in stated)
+        several += order.index(done[-1]) > order.index(waiting[0]) if done and waiting else 0
+    assert several  # somewhere a claim that waits comes first in the paper's order
 
 
 def test_what_is_missing_is_named_with_its_command(paper):
@@ -270,9 +290,32 @@ def test_runs_that_are_not_the_papers_have_the_general_part_only():
         in found.markdown
     )
     by_configuration = [line for line in lines(found.markdown, "mine") if line[1].startswith("horizon")]
-    assert [line[1:2] + line[3:5] for line in by_configuration] == [
+    assert [[line[1], line[3], line[5]] for line in by_configuration] == [
         ["horizon=10", "2", ".60 ±1.27 (.50 .70)"], ["horizon=12", "1", ".90 (.90)"]]  # fmt: skip
     parsed(found.html)
+
+
+def heads(html: str) -> list[list[str]]:
+    """The columns of every table, in its order."""
+    return [["".join(cell.itertext()) for cell in table.iter("th")] for table in parsed(html).iter("table")]
+
+
+def test_a_verdict_stands_beside_the_seeds_and_a_column_that_tells_nothing_is_left_out():
+    one = [row("mine", 0, horizon=10, val_n=0.5), row("mine", 1, horizon=10, val_n=0.7)]
+    by_configuration, every = heads(page(one).html)
+    assert by_configuration[:5] == ["task", "hash", "seeds", "verdict", "val_n"]
+    assert every[:5] == ["task", "hash", "seed", "verdict", "val_n"]
+    two = [*one, row("yours", 0, horizon=12)]
+    by_configuration, _ = heads(page(two).html)
+    assert by_configuration[:5] == ["task", "configuration", "hash", "seeds", "verdict"]
+    for found in (page(one), page(two)):  # what a narrow screen shows before each cell
+        for table in parsed(found.html).iter("table"):
+            assert table.get("class") == "runs"
+            columns = ["".join(cell.itertext()) for cell in table.iter("th")]
+            assert all(
+                [cell.get("data-label") for cell in line.iter("td")] == columns for line in table.findall("tbody/tr")
+            )
+    assert lines(page(one).markdown, "mine")[0][1:5] == [one[0].hash, "2", "planning gap", ".60 ±1.27 (.50 .70)"]
 
 
 def test_runs_near_the_papers_say_why_none_of_its_claims_is_judged():
