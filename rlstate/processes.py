@@ -21,7 +21,7 @@ from loky import ProcessPoolExecutor
 
 from rlstate.fleet import Stopped
 from rlstate.learning import kernels
-from rlstate.learning.encoders import recurrent_cell
+from rlstate.learning.encoders import trains_fused
 from rlstate.learning.trainer import Diverged, Learner
 from rlstate.plan import RunPlan
 from rlstate.probes.capacity import supervised_capacity
@@ -41,7 +41,7 @@ def useful(plans: Sequence[RunPlan], threads: int, iterations: int) -> bool:
 
 
 def _fused(plan: RunPlan) -> bool:
-    return kernels.active("cpu") and recurrent_cell(plan.learner().policy.encoder) is not None
+    return trains_fused(plan.learner().policy.encoder, "cpu")
 
 
 @dataclass(frozen=True)

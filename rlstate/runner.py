@@ -22,7 +22,7 @@ from rlstate.automata import save as save_automaton
 from rlstate.control import Stream
 from rlstate.figures import run_figure
 from rlstate.fleet import Stopped
-from rlstate.learning import kernels
+from rlstate.learning.encoders import trains_fused
 from rlstate.learning.evaluation import evaluate
 from rlstate.learning.rollout import rollout
 from rlstate.learning.trainer import Diverged, Learner
@@ -237,7 +237,7 @@ class Run:
                 "training_seconds": round(self._seconds, 2),
                 "measuring_seconds": round(self._measuring, 2),
                 "capacity_seconds": None if capacity is None else capacity["seconds"],
-                "kernels": self._path or ("fused" if kernels.active(plan.device) else "plain"),
+                "kernels": self._path or ("fused" if trains_fused(learner.policy.encoder, plan.device) else "plain"),
                 "device": self._trained_on,
                 "versions": versions(),
                 "commit": commit(),

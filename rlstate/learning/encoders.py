@@ -62,6 +62,11 @@ def recurrent_cell(encoder: nn.Module) -> nn.Module | None:
     return encoder.cell if isinstance(encoder, GRU) and type(encoder) in (GRU, LSTM) else None
 
 
+def trains_fused(encoder: nn.Module, device: str) -> bool:
+    """Whether the fused kernels train this encoder on that device, as things stand."""
+    return kernels.active(device) and recurrent_cell(encoder) is not None
+
+
 class WindowMLP(nn.Module):
     """Two-layer perceptron on the last `window` observations (zeros before the episode begins): bounded memory by design."""
 
