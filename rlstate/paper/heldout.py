@@ -130,7 +130,9 @@ class Counts:
     planning: int
     solved: int
     undefined: int
-    mean_gap: float | None  # over automata, of their means over seeds
+    mean_gap: float | None  # over automata, of their means over seeds; so also
+    mean_recovery: float | None
+    mean_untrained: float | None  # recovery of the same probe on an untrained network's features
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,7 @@ class Scores:
     thresholds: tuple[tuple[float, Prediction], ...]
     quotient: Rescoring
     row_split: Rescoring
+    untrained: Rescoring  # labels read from an untrained network: what of them is the automaton's, and not the agent's
     conjunction: Prediction  # a permutation automaton with L < .51
     auc_scalar: float | None  # the paper's scalar, L or +∞: the chance that a gap scores lower
     auc_leverage: float | None  # the same of L alone, among permutation automata
@@ -255,6 +258,7 @@ def score(rows: Sequence[Row], encoder: str = "gru") -> Scores:
         ),
         quotient=_rescored(automata, "quotient_recovery", lambda each: each.coarser),
         row_split=_rescored(automata, "row_split_recovery", lambda each: True),
+        untrained=_rescored(automata, "untrained_recovery", lambda each: True),
         conjunction=predict(automata, lambda each: each.permutation and each.leverage < LOW_LEVERAGE),
         auc_scalar=_auc([(-each.score, each.label() == GAP) for each in labelled]),
         auc_leverage=_auc([(-each.leverage, each.label() == GAP) for each in labelled if each.permutation]),
@@ -316,6 +320,8 @@ def _strata(automata: Sequence[Automaton], entries: Sequence[HeldOut]) -> tuple[
                 solved=labels[SOLVED],
                 undefined=labels[None],
                 mean_gap=_mean(each.mean("probe_gap") for each in these),
+                mean_recovery=_mean(each.mean("recovery") for each in these),
+                mean_untrained=_mean(each.mean("untrained_recovery") for each in these),
             )
         )
     return tuple(found)

@@ -31,6 +31,7 @@ def strata(scores: Scores) -> Table:
             line.name, f"{line.n} of {line.total}", str(line.perception), str(line.planning), str(line.solved),
             *([str(line.undefined)] if scores.undefined else []), f"{paper} of {theirs.n}",
             number(line.mean_gap, signed=True), number(theirs.mean_gap, signed=True) if theirs.mean_gap is not None else "",
+            number(line.mean_recovery), number(line.mean_untrained),
         ))  # fmt: skip
     lines.append(_sum(scores))
     return Table(
@@ -39,10 +40,11 @@ def strata(scores: Scores) -> Table:
         "GRU under PPO on fresh random automata (other ones than the paper's, of the same description), labelled by their means "
         "over seeds: perception, recovery below .5; planning, recovered and val_n below .85; else solved. Strata are of the "
         "automaton alone: hard, a permutation automaton with L below .51; easy_perm, any other one; easy_synch, the rest. "
-        "Beside them the paper's perception / planning / solved.",
+        "Beside them the paper's perception / planning / solved. Mean recovery stands beside that of untrained networks on the "
+        "same episodes: what it exceeds them by, training has taught.",
         (
             "stratum", "automata", "perception", "planning", "solved", *(["undefined"] if scores.undefined else []), "paper",
-            "mean probe gap", "paper",
+            "mean probe gap", "paper", "mean recovery", "untrained",
         ),
         tuple(lines),
         _notes(scores),
@@ -61,7 +63,7 @@ def _sum(scores: Scores) -> tuple[str, ...]:
     )
     return (
         "all", f"{both('n')} of {both('total')}", both("perception"), both("planning"), both("solved"),
-        *([both("undefined")] if scores.undefined else []), f"{paper} of {sum(each.n for each in theirs)}", "", "",
+        *([both("undefined")] if scores.undefined else []), f"{paper} of {sum(each.n for each in theirs)}", "", "", "", "",
     )  # fmt: skip
 
 
@@ -93,7 +95,7 @@ _EXPERIMENTS = {"gru": ("heldout", "heldout_extension"), "lstm": ("heldout_lstm"
 
 
 def rescorings(scores: Scores) -> Table:
-    quotient, row_split = scores.quotient, scores.row_split
+    quotient, row_split, untrained = scores.quotient, scores.row_split, scores.untrained
     at = {threshold: f"{number(value)}" for threshold, value in targets.HELDOUT_THRESHOLDS.items()}
     lines = [
         _line("permutation → perception", scores.permutation, _paper(targets.HELDOUT_PRECISION), _paper(targets.HELDOUT_RECALL)),
@@ -107,6 +109,8 @@ def rescorings(scores: Scores) -> Table:
         _line("probe split by row", row_split.prediction, at[0.5], "",
               f"{_counted(len(row_split.changed), row_split.n, 'get another label')}{_names(row_split.changed)}",
               "{} of {} get another label".format(*targets.HELDOUT_ROW_SPLIT_MOVED)),
+        _line("recovery of an untrained network", untrained.prediction, "", "",
+              f"{_counted(len(untrained.changed), untrained.n, 'get another label')}{_names(untrained.changed)}"),
         _line("capacity saturated only", scores.capacity.prediction, "", "",
               f"{share(scores.capacity.saturated)} saturated{_names(scores.capacity.limited, 'not')}; least accuracy "
               f"{number(scores.capacity.least)} at T, {number(scores.capacity.least_ood)} at 4T", "about 1.0 at both"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,14 @@ from rlstate.results import Row, write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 GRU, LSTM = Arm(), Arm(encoder="lstm")
-USUAL = {"gain": 0.5, "gain_se": 0.01, "probe_gap": 0.2, "capacity": 1.0, "capacity_ood": 0.99}
+USUAL = {
+    "gain": 0.5,
+    "gain_se": 0.01,
+    "probe_gap": 0.2,
+    "capacity": 1.0,
+    "capacity_ood": 0.99,
+    "untrained_recovery": 0.1,
+}
 
 
 def made(task: str, recoveries, arm: Arm = GRU, **figures) -> list[Row]:
@@ -47,7 +55,7 @@ def rows() -> list[Row]:
         *made("heldout_002", [0.9, 0.9, 0.9], val_n=0.9),
         *(replace(row, hash="another") for row in made("heldout_002", [0.1, 0.1], val_n=0.9)),
         # recovered and not used; its capacity is not saturated at 4T
-        *made("heldout_013", [0.8] * 5, val_n=0.5, capacity_ood=0.9),
+        *made("heldout_013", [0.8] * 5, val_n=0.5, capacity_ood=0.9, untrained_recovery=0.7),
         # undefined in every seed
         *made("heldout_014", [None] * 5, val_n=0.9, probe_gap=None),
         *made("heldout_023", [0.1] * 5, val_n=0.6),
@@ -84,7 +92,7 @@ def test_labels_are_of_the_means(scores):
     }  # fmt: skip
     verdicts = {each.name[-3:]: str(each.verdict) for each in scores.automata}
     assert verdicts["000"] == "perception_gap (not_learned)"
-    assert verdicts["013"] == "planning_gap (capacity_limited)"
+    assert verdicts["013"] == "planning_gap (untrained_too, capacity_limited)"
     assert scores.automata[5].mean("recovery") == pytest.approx(0.9)  # of four seeds, not .72 of five
 
 
@@ -98,6 +106,9 @@ def test_table_3(scores):
     gaps = {line.name: line.mean_gap for line in scores.strata}
     assert gaps["hard"] == pytest.approx((0.1 + 0.3 + 0.2) / 3)
     assert gaps["easy_perm"] == pytest.approx(0.2)  # 014's is undefined, and not 0
+    taught = {line.name: (line.mean_recovery, line.mean_untrained) for line in scores.strata}
+    assert taught["hard"] == pytest.approx(((0.2 + 0.5 + 0.45) / 3, 0.1))
+    assert taught["easy_perm"] == pytest.approx((0.8, (0.7 + 0.1) / 2))
 
 
 def test_precision_and_recall(scores):
@@ -132,6 +143,10 @@ def test_other_recoveries(scores):
     assert scores.row_split.n == 6  # 024's was not measured
     assert scores.row_split.changed == ("heldout_033",)
     assert scores.row_split.prediction.recall == Share(1, 3)
+    # an untrained network tells the state of 013 alone, which is then the one that is no gap
+    assert scores.untrained.n == 7
+    assert scores.untrained.changed == ("heldout_001", "heldout_024")
+    assert scores.untrained.prediction.precision == Share(3, 4)  # 000, 001, 033 of these and 013
 
 
 def test_the_quotient_joins_states_in_two_automata_of_the_set():
@@ -246,7 +261,7 @@ def test_the_script(script, rows, tmp_path, capsys):
     write_rows(rows, tmp_path / "results.jsonl")
     assert script.main([str(tmp_path)]) == 0  # a folder
     text = capsys.readouterr().out
-    assert "permutation → perception  2/4 = .50 [.15, .85]" in text
+    assert re.search(r"permutation → perception +2/4 = .50 \[.15, .85\]", text)
     assert "heldout_024  easy_synch" in text
     assert script.main([str(tmp_path / "results.jsonl"), "--json"]) == 0  # the file itself
     told = json.loads(capsys.readouterr().out)
