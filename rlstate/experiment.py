@@ -150,9 +150,11 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: t
         tqdm(total=iterations, desc=config["name"], unit="it", dynamic_ncols=True) as bar,
     ):
 
+        capacities: list[CapacityJob] = []
+
         def tick() -> None:
             bar.n = int(sum(each.iteration for each in runs) / len(runs))
-            bar.set_postfix(_progress(runs), refresh=False)
+            bar.set_postfix(_progress(runs, capacities), refresh=False)
             bar.refresh()
             for each in runs:
                 logger.update(each.plan, finished=each.result, failed=each.failure)
@@ -181,10 +183,10 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: t
             stack.callback(processes.close)
             for each in runs:
                 each.processes = processes
-        jobs: list[Job] = []
         if config["probe"]["capacity"]:
             by_key = {each.plan.capacity_key(): each.plan for each in runs}
-            jobs += [CapacityJob(each, capacity, stop, processes) for each in by_key.values()]
+            capacities += [CapacityJob(each, capacity, stop, processes) for each in by_key.values()]
+        jobs: list[Job] = [*capacities]
         jobs += [StackedRuns(group, device, threads, stop, failed) for group in groups] or runs
         bar.initial = int(sum(each.iteration for each in runs) / len(runs))
         try:
@@ -204,8 +206,12 @@ def _checkpointed(run: Run) -> int:
     return int(rows[-1]["iteration"]) if rows and run.plan.folder.checkpoint_path.exists() else 0
 
 
-def _progress(runs: Sequence[Run]) -> dict[str, str]:
+def _progress(runs: Sequence[Run], capacities: Sequence[CapacityJob]) -> dict[str, str]:
+    """What the bar says beside its rate. Capacities come first and can take minutes each, in which no iteration is done."""
     shown = {}
+    computed = sum(each.done for each in capacities)
+    if computed < len(capacities):
+        shown["capacity"] = f"{computed}/{len(capacities)}"
     for name in ("success", "val_n", "probe_gap"):
         values = [each.latest[name] for each in runs if each.latest.get(name) is not None]
         if values:

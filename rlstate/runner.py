@@ -303,9 +303,11 @@ class CapacityJob:
 
     def __init__(self, plan: RunPlan, cache: CapacityCache, stop: threading.Event, processes: Processes | None = None):
         self.plan, self._cache, self._stop, self._processes = plan, cache, stop, processes
+        self.done = False
 
     def advance(self) -> bool:
         self._cache.get(self.plan, self._stop, self._processes)
+        self.done = True
         return True
 
 

@@ -107,6 +107,23 @@ def test_intervention_and_capacity_are_part_of_it_and_capacity_is_computed_once(
     assert len(calls) == 2
 
 
+def test_the_bar_counts_the_capacities_that_come_before_the_first_iteration(tmp_path, monkeypatch, capsys):
+    def ticking(jobs, threads, failed, tick, *others):
+        tick()
+        jobs[0].advance()
+        tick()
+        run_jobs(jobs[1:], threads, failed, tick, *others)
+
+    run_jobs = experiment.run_jobs
+    monkeypatch.setattr(experiment, "run_jobs", ticking)
+    run(tmp_path, "probe=default", "probe.episodes=64", "probe.curve_episodes=32", "probe.capacity_iterations=1",
+        "probe.intervention=false", "tasks=[mod_3,parity]", "threads=1")  # fmt: skip
+    drawn = [line for line in capsys.readouterr().err.split("\r") if "it/s" in line or "s/it" in line]
+    before, after = (next(n for n, line in enumerate(drawn) if f"capacity={k}/2" in line) for k in (0, 1))
+    assert before < after
+    assert "capacity" not in drawn[-1]
+
+
 def test_a_finished_run_is_read_and_not_done_again(tmp_path, monkeypatch):
     first = run(tmp_path)
     monkeypatch.setattr(Learner, "iterate", lambda self: pytest.fail("it was trained again"))
