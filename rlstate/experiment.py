@@ -149,7 +149,6 @@ def _train(runs: Sequence[Run], capacity: CapacityCache, logger: Logger, stop: t
         contextlib.ExitStack() as stack,
         tqdm(total=iterations, desc=config["name"], unit="it", dynamic_ncols=True) as bar,
     ):
-
         capacities: list[CapacityJob] = []
 
         def tick() -> None:
