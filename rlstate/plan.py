@@ -24,7 +24,7 @@ from rlstate.control import EmissionChannel, strata
 from rlstate.control.task import Task
 from rlstate.learning import kernels
 from rlstate.learning.encoders import ENCODERS, import_dotted
-from rlstate.learning.objectives import Algorithm, Auxiliary
+from rlstate.learning.objectives import Algorithm, Auxiliary, finite
 from rlstate.learning.trainer import Learner
 from rlstate.probes.verdict import Thresholds
 from rlstate.runlog import DOES_NOT_DECIDE, RunFolder, configuration_hash
@@ -131,6 +131,8 @@ def _plan(config: dict[str, Any]) -> list[RunPlan]:
     auxiliary = _dataclass(Auxiliary, config["auxiliary"], "auxiliary")
     shaping = str(config["shaping"]["name"])
     probe = config["probe"]
+    for key in ("recovery", "val_n", "saturated"):
+        finite(f"probe.{key}", probe[key])
     thresholds = Thresholds(float(probe["recovery"]), float(probe["val_n"]), float(probe["saturated"]))
     if not re.fullmatch(r"[\w.+-]+", str(config["name"])):
         raise ConfigurationError(f"name={config['name']!r} names a folder: use letters, digits, '.', '+', '-' and '_'")

@@ -253,3 +253,15 @@ def test_auto_takes_a_gpu_for_a_large_fleet_only(monkeypatch):
     assert resolve_device("auto", 64) == "cpu"
     with pytest.raises(ConfigurationError, match="sees no GPU"):
         resolve_device("cuda", 64)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["algorithm.learning_rate", "algorithm.gamma", "algorithm.entropy", "algorithm.value", "algorithm.clip",
+     "algorithm.max_grad_norm", "algorithm.adam_eps", "algorithm.gae_lambda", "auxiliary.weight", "probe.recovery",
+     "probe.val_n", "probe.saturated"],
+)  # fmt: skip
+@pytest.mark.parametrize("value", ["abc", "nan", "true"])
+def test_what_is_no_number_is_refused_by_its_key(key, value):
+    with pytest.raises(ConfigurationError, match=rf"{key} is .*; it must be a finite number"):
+        plan(compose(["+experiment=quickstart", "auxiliary=state", f"{key}={value}"]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +13,12 @@ from torch import Tensor
 from rlstate.control.task import Task
 from rlstate.learning.policy import Policy
 from rlstate.learning.rollout import Rollout
+
+
+def finite(key: str, value: Any) -> None:
+    """Raises ValueError, naming the key, for what is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{key} is {value!r}; it must be a finite number")
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class Algorithm:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"algorithm.{name} is {value!r}; it must be a whole number of at least 1")
+        for name in ("learning_rate", "gamma", "entropy", "value", "max_grad_norm", "adam_eps", "gae_lambda", "clip"):
+            finite(f"algorithm.{name}", getattr(self, name))
         if self.minibatches > self.batch:
             raise ValueError(
                 f"algorithm.minibatches is {self.minibatches}, more than the {self.batch} episodes of a batch; "
@@ -55,7 +64,7 @@ class Algorithm:
         for name in ("gamma", "gae_lambda"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"algorithm.{name} is {getattr(self, name)}; it must lie in [0, 1]")
-        for name in ("learning_rate", "max_grad_norm"):
+        for name in ("learning_rate", "max_grad_norm", "adam_eps", "clip"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"algorithm.{name} is {getattr(self, name)}; it must be above 0")
 
@@ -73,6 +82,7 @@ class Auxiliary:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        finite("auxiliary.weight", self.weight)
         if self.name not in ("none", "state", "emission"):
             raise ValueError(f"unknown auxiliary {self.name!r}; known are none, state and emission")
         if self.weight < 0.0:
